@@ -5,7 +5,7 @@ This takes minutes on two cores, so it has a marker of its own: `pytest -m confo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -14,6 +14,7 @@ import torch
 from layered import drawn, overridden
 from op_rows import Row, draw
 from op_table import FAMILIES
+from row_programs import Programs, together
 from torch import nn
 
 import tt_torch
@@ -51,10 +52,15 @@ def recorded(function: Any, device: str, made: list[Any], fullgraph: bool = True
     return torch.compile(function, backend=backend, fullgraph=fullgraph, dynamic=False)
 
 
-def programs(row: Row, dtype: torch.dtype, device: str) -> list[bytes]:
-    inputs = [draw(i, dtype) if isinstance(i, tuple) else i(dtype) for i in row.inputs]
+def binaries(rows: Sequence[tuple[Row, torch.dtype]], device: str) -> list[bytes]:
+    """The programs of rows of the op table, which are compiled together."""
+    functions = [row.fn for row, _ in rows]
+    inputs = [[draw(i, dtype) if isinstance(i, tuple) else i(dtype) for i in row.inputs] for row, dtype in rows]
     made: list[Any] = []
-    recorded(row.fn, device, made)(*inputs)
+    if len(rows) == 1:  # as the row is written
+        recorded(functions[0], device, made)(*inputs[0])
+    else:
+        recorded(together(functions), device, made)(*inputs)
     return [executor.binary for executor in made]
 
 
@@ -63,17 +69,38 @@ def failures(checkers, dispatched):
     """A function that checks binaries on a device and returns the failures. If there are none, it runs the binaries."""
 
     def check(device: str, binaries: Iterable[bytes]) -> list[tuple[str, ...]]:
-        found = [(v.op, *v.differences, v.code) for b in binaries for v in checkers(device).check(b).failures]
-        for binary in [] if found else binaries:
-            dispatched(binary, device)
-        return found
+        return checked(list(binaries), device, checkers, dispatched)
 
     return check
 
 
+def checked(binaries: Sequence[bytes], device: str, checkers: Any, dispatched: Any) -> list[tuple[str, ...]]:
+    found = [(v.op, *v.differences, v.code) for b in binaries for v in checkers(device).check(b).failures]
+    for binary in [] if found else binaries:
+        dispatched(binary, device)
+    return found
+
+
+@pytest.fixture(scope="session")
+def checked_rows(request, checkers, dispatched):
+    """For each device, the failures of the rows of the op table that were selected."""
+    selected: dict[str, dict[str, Any]] = {device: {} for device in ARCHS}
+    for item in request.session.items:
+        if getattr(item, "function", None) is test_op_table:
+            given = item.callspec.params
+            selected[given["device"]][item.callspec.id] = given["row"], given["dtype"]
+
+    def check(device: str, names: Sequence[str]) -> list[list[tuple[str, ...]]]:
+        found = checked(binaries([selected[device][name] for name in names], device), device, checkers, dispatched)
+        assert len(names) == 1 or not found, found  # each row is then checked alone
+        return [found for _ in names]
+
+    return {device: Programs(list(rows), partial(check, device)) for device, rows in selected.items()}
+
+
 @pytest.mark.parametrize(("row", "dtype", "device"), list(cases()))
-def test_op_table(row, dtype, device, failures):
-    assert failures(device, programs(row, dtype, device)) == []
+def test_op_table(row, dtype, device, checked_rows, request):
+    assert checked_rows[device].end(request.node.callspec.id) == []
 
 
 @pytest.mark.parametrize("device", ARCHS)
