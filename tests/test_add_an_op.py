@@ -123,6 +123,7 @@ def test_add_the_ops_as_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.build
+@pytest.mark.nightly
 def test_add_the_kernels_as_written(tmp_path: Path) -> None:
     """The C++ library without the page's edits has neither kernel; with them it has both."""
     copy_package(tmp_path)
