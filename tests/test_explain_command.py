@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,14 @@ def test_the_report_is_printed(file: Path) -> None:
     assert lines[-2:] == ["ops on the host: 0", "recompilations: 0"]
     assert "graphs: 2" in lines and "graph breaks: 1" in lines
     assert f"  1 op at {file}:5; 24 bytes go to the device and 24 to the host per call" in lines
+
+
+def test_the_report_is_printed_as_json(file: Path) -> None:
+    result = CliRunner().invoke(app, ["explain", f"{file}:by_position", "--json"])
+    assert result.exit_code == 0, result.output
+    ((found,), graphs) = (facts := json.loads(result.stdout))["breaks"], facts["graphs"]
+    assert found["location"] == f"{file}:6" and found["left"].startswith("the graph breaks at this line")
+    assert [graph["lines"] for graph in graphs] == [[f"{file}:5"], [f"{file}:7"]]
 
 
 def test_arguments_by_name(file: Path) -> None:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from tt_torch.bringup import intermediates
 from tt_torch.bringup.bisect import Bisector
 from tt_torch.bringup.intermediates import Row, report, totals
 from tt_torch.config import BackendOptions, CompilerConfig
+from tt_torch.driver.partition import HostFallbackWarning
 from tt_torch.errors import StageError
 from tt_torch.tools.cli import app
 
@@ -95,6 +97,40 @@ def test_an_op_with_a_view_folded_in_is_compared(tmp_path: Path) -> None:
     run(tmp_path, Batched, (2, 4, 64), enable_intermediate_verification=True)
     (row,) = (row for row in rows(tmp_path) if row["target"] == "aten.addmm.default" and row["op"] == "LinearOp")
     assert row["shape"] == "(2, 4, 32)" and float(row["pcc"]) > 0.99999
+
+
+class Split(torch.nn.Module):
+    """Both the whole graph and the part of it after the host's op have a constant."""
+
+    def forward(self, x: torch.Tensor) -> list[torch.Tensor]:
+        return [torch.linalg.eigvalsh(x @ x.mT) + torch.tensor([1.0, 2.0, 3.0, 4.0]), torch.fft.rfft(x).abs()]
+
+
+def test_parts_of_a_split_graph_are_compared(tmp_path: Path) -> None:
+    with pytest.warns(HostFallbackWarning, match="eigh"):
+        run(tmp_path, Split, (4, 4), enable_intermediate_verification=True)
+    tables = [path.read_text() for path in tmp_path.glob("*_intermediates.csv")]
+    assert any("aten.mm.default" in table for table in tables) and any(
+        "aten.maximum.default" in table for table in tables
+    )
+
+
+class OnDevice(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(64, 32, device="tt")
+
+    def forward(self, x: torch.Tensor) -> list[torch.Tensor]:
+        return [self.linear(x.to("tt")) * (1 + torch.arange(32, device="tt"))]
+
+
+def test_a_model_on_the_device_is_compared_with_the_cpu(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    config = CompilerConfig(results_path=str(tmp_path), enable_intermediate_verification=True, bisect=True)
+    config = replace(config, repro_dir=str(tmp_path / "repro"), weight_dtype="bfp8_b", required_pcc=0.999999)
+    with torch.no_grad():
+        torch.compile(OnDevice(), backend="tt", options=BackendOptions(compiler_config=config))(torch.randn(4, 64))
+    assert "first to depart: LinearOp of addmm" in capsys.readouterr().err
+    assert list((tmp_path / "repro").glob("*_bisect.py"))
 
 
 def test_the_first_op_to_depart_is_named(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import torch
 from torch.fx import Graph, GraphModule, Interpreter, Node
+from torch.fx.node import map_aggregate
 
 from tt_torch.accuracy import calculate_atol, calculate_pcc, calculate_rtol, calculate_ulp
 from tt_torch.bringup.records import numbered
@@ -31,6 +32,7 @@ from tt_torch.wire import locations
 
 # Differences up to this count as rounding. The correlation says nothing there: that of zeros is not defined.
 ROUNDING = 1e-6
+_CPU = torch.device("cpu")
 
 
 @dataclass(frozen=True)
@@ -54,18 +56,20 @@ class Row:
 
 
 class Values(Interpreter):
-    """Runs a graph in eager PyTorch and keeps the value of each node by name."""
+    """Runs a graph in eager PyTorch on the CPU, wherever its tensors are, and keeps the value of each node by name."""
 
     def __init__(self, gm: GraphModule) -> None:
         super().__init__(gm, garbage_collect_values=False)
         self.values: dict[str, Result] = {}
 
     def run_node(self, n: Node) -> Result:
-        self.values[n.name] = super().run_node(n)
+        value = super().run_node(n)
+        self.values[n.name] = value.cpu() if isinstance(value, torch.Tensor) else value
         return self.values[n.name]
 
     def call_function(self, target: Function, args: tuple[Argument, ...], kwargs: Arguments) -> Result:
         """Runs views as reshapes: passes remove copies before a view, which only tensors with strides need."""
+        args, kwargs = map_aggregate((args, kwargs), lambda v: _CPU if isinstance(v, torch.device) else v)
         return super().call_function(facts.of_any_strides(target), args, kwargs)
 
 

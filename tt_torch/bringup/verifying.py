@@ -10,7 +10,7 @@ import torch
 from torch.fx import Graph, GraphModule
 
 from tt_torch.bringup.bisect import bisect, differs
-from tt_torch.bringup.intermediates import compare, report
+from tt_torch.bringup.intermediates import Values, compare, report
 from tt_torch.config import CompilerConfig
 from tt_torch.driver.compile import CompiledGraph, compile_graph
 from tt_torch.driver.devices import Device
@@ -72,7 +72,8 @@ class VerifiedExecutor(Executor):
             results = super().__call__(inputs)
         if config.bisect:
             with torch.no_grad():
-                golden = self.piece(*inputs)
-            if any(differs(*pair, config.required_pcc) for pair in zip(results, golden, strict=True)):
+                golden = Values(self.piece).run(*inputs)
+            pairs = zip(results, golden, strict=True)
+            if any(differs(got.cpu(), expected, config.required_pcc) for got, expected in pairs):
                 bisect(self.piece, self.compiled.kinds[: len(inputs)], self.compile_part, inputs, config)
         return results

@@ -22,8 +22,8 @@ from tt_torch import user_code
 from tt_torch.torch_private.dynamo import Compilation, Function, compiled_within
 
 
-class Left(Enum):
-    """The part that Dynamo leaves to Python because of a graph break."""
+class Left(str, Enum):
+    """The part that Dynamo leaves to Python because of a graph break. As a string, it can be written as JSON."""
 
     LINE = "the graph breaks at this line, which Python runs"
     REST = "the graph ends before this line, and Python runs the rest of the function"

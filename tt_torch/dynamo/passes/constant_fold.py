@@ -39,6 +39,7 @@ def constant_fold(gm: GraphModule, fold: bool) -> dict[str, torch.Tensor]:
             continue
         with graph.inserting_after(last[-1]) if last else graph.inserting_before(next(iter(graph.nodes))):
             stand_in = graph.placeholder(f"constant_{len(constants)}")
+        stand_in.target = stand_in.name  # of this graph alone: a part of a split graph has such placeholders already
         stand_in.meta = {key: fact for key, fact in node.meta.items() if key != "inexact"}  # the host was exact
         last.append(stand_in)
         with unset_fake_temporarily():
