@@ -77,12 +77,24 @@ def test_requests_that_are_refused() -> None:
         served.submit(PROMPT, max_new_tokens=62)
     with pytest.raises(ConfigError, match="max_new_tokens=0 is not accepted"):
         served.submit(PROMPT, max_new_tokens=0)
-    with pytest.raises(ConfigError, match="max_new_tokens=0 is not accepted; it takes 1 to 0 for a prompt of 64"):
-        served.submit([1] * 64)
-    with pytest.raises(ConfigError, match="at least one token"):
-        served.submit([])
+    for count in (64, 0):
+        with pytest.raises(ConfigError, match=rf"len\(prompt\)={count} is not accepted; it takes 1 to 63: prompt and"):
+            served.submit([1] * count)
+    for text in ("five", torch.tensor([PROMPT])):
+        with pytest.raises(ConfigError, match="it takes the token ids of one prompt, from 0 to 63"):
+            served.submit(text)
     with pytest.raises(ConfigError, match="it takes 1 to 29"):
         engine(network(num_hidden_layers=1), pages=1).submit(PROMPT, max_new_tokens=30)
+
+
+def test_a_token_without_an_embedding_ends_no_other_request() -> None:
+    model = network(num_hidden_layers=1)
+    with engine(model) as served:
+        running = served.submit(torch.tensor(PROMPT), max_new_tokens=8)
+        for token in (64, -1):
+            with pytest.raises(ConfigError, match=f"token of the prompt={token} is not accepted; it takes ids from 0"):
+                served.submit([*PROMPT, token])
+        assert running.result() == greedy(model, PROMPT, 8)
 
 
 def test_sampling_per_request() -> None:

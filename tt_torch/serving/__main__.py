@@ -16,7 +16,7 @@ from transformers import PreTrainedModel
 from transformers.cli.serve import Serve
 from transformers.cli.serving import model_manager
 
-from tt_torch.serving.engine import check_length
+from tt_torch.serving.engine import checked
 from tt_torch.serving.model import prepare
 
 
@@ -34,7 +34,7 @@ def models_on_device(max_length: int) -> Iterator[None]:
 
 
 def _refusing(model: PreTrainedModel, max_length: int) -> PreTrainedModel:
-    """The model, whose managers refuse a request that is too long. Otherwise it would end the loop for all."""
+    """The model, whose managers refuse a request that cannot run. Otherwise it would end the loop for all."""
     begin = model.init_continuous_batching
 
     def init_continuous_batching(*given: Any, **named: Any) -> Any:
@@ -45,8 +45,8 @@ def _refusing(model: PreTrainedModel, max_length: int) -> PreTrainedModel:
             new = max_new_tokens if max_new_tokens is not None else manager.generation_config.max_new_tokens
             blocks, size = manager.continuous_batching_config.num_blocks, manager.continuous_batching_config.page_size
             limit = min(max_length, blocks * size) if blocks else max_length
-            new = check_length(input_ids, new, limit)
-            return add(input_ids, *others, max_new_tokens=new, **options)
+            tokens, new = checked(input_ids, new, limit, model)
+            return add(tokens, *others, max_new_tokens=new, **options)
 
         manager.add_request = add_request
         return manager

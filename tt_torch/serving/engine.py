@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import queue
 import threading
 from collections.abc import Iterator, Sequence
@@ -15,14 +16,27 @@ from tt_torch.errors import ConfigError, QueueFullError, RequestError
 from tt_torch.serving.model import serve
 
 
-def check_length(prompt: Sequence[int], new: int | None, limit: int) -> int:
-    """The new tokens of a request: `new`, or as many as fit. Raises ConfigError if it has more than `limit` tokens."""
-    room = limit - len(prompt)
-    if not prompt:
-        raise ConfigError("prompt", prompt, "at least one token")
+def checked(prompt: Sequence[int], new: int | None, limit: int, model: PreTrainedModel) -> tuple[list[int], int]:
+    """The token ids of a prompt, and the number of new tokens: `new`, or as many as fit.
+
+    Raises ConfigError if the request has more than `limit` tokens, or ids that the model has no embedding for: its
+    batch would fail, and with it all other requests.
+    """
+    ids = model.get_input_embeddings().weight.shape[0]
+    try:
+        tokens = [operator.index(token) for token in prompt]
+    except TypeError:  # text, or a tensor with a dimension for the batch
+        raise ConfigError("prompt", prompt, f"the token ids of one prompt, from 0 to {ids - 1}") from None
+    if bad := [token for token in tokens if not 0 <= token < ids]:
+        raise ConfigError("token of the prompt", bad[0], f"ids from 0 to {ids - 1}, for which the model has embeddings")
+    if not 1 <= len(tokens) < limit:
+        raise ConfigError(
+            "len(prompt)", len(tokens), f"1 to {limit - 1}: prompt and answer have at most {limit} tokens"
+        )
+    room = limit - len(tokens)
     if not 1 <= (new := room if new is None else new) <= room:
-        raise ConfigError("max_new_tokens", new, f"1 to {room} for a prompt of {len(prompt)} tokens")
-    return new
+        raise ConfigError("max_new_tokens", new, f"1 to {room} for a prompt of {len(tokens)} tokens")
+    return tokens, new
 
 
 class Request:
@@ -147,6 +161,7 @@ class Engine:
             auto_switch_to_flash=False,
         )
         self.max_length = min(max_length, page_size * (pages or per_request))
+        self._model = model
         self.manager = model.init_continuous_batching(config, settings)
         self._default_new = config.max_new_tokens
         self._requests: dict[str, Request] = {}
@@ -185,7 +200,7 @@ class Engine:
         """Sends a prompt of token ids.
 
         Args:
-            prompt: the token ids.
+            prompt: the token ids of one prompt, as a list or as a tensor of one dimension.
             max_new_tokens: the tokens of the answer. The default is that of the generation config, or else as many
                 as fit into `max_length`.
             eos_token_id: tokens that end the answer. The default is that of the generation config.
@@ -194,11 +209,13 @@ class Engine:
                 `do_sample=True` and a value for each of them that requests may set.
 
         Raises:
-            ConfigError: if the prompt is empty, or the request longer than `max_length`.
+            ConfigError: if the prompt is empty or has an id that the model does not know, or if the request is longer
+                than `max_length`.
             QueueFullError: if there is no place in time.
             RequestError: if the engine is not running.
         """
-        new = check_length(prompt, self._default_new if max_new_tokens is None else max_new_tokens, self.max_length)
+        new = self._default_new if max_new_tokens is None else max_new_tokens
+        tokens, new = checked(prompt, new, self.max_length, self._model)
         if not self._places.acquire(timeout=timeout):
             raise QueueFullError(self._max_queue, timeout)
         with self._lock:
@@ -206,7 +223,7 @@ class Engine:
             self._count += 1
             self._requests[request.name] = request
         given = {"max_new_tokens": new, "eos_token_id": eos_token_id, "streaming": True, **sampling}
-        if self.manager.is_running() and self.manager.add_request(list(prompt), request.name, **given):
+        if self.manager.is_running() and self.manager.add_request(tokens, request.name, **given):
             return request
         self._forget(request)
         raise RequestError(
