@@ -96,6 +96,17 @@ def test_an_op_that_is_slow_to_compile_is_named(tmp_path, seconds, status):
     assert ("| add/float32/0 | 10.5 |" in page.read_text()) == (status == 1)
 
 
+def test_what_is_not_run_again_is_told_and_each_reason_names_a_sample(tmp_path):
+    output, wrong = tmp_path / "ops.jsonl", {"verdict": "wrong", "error": "ValuesDiffer", "message": "y" * 200}
+    for index, record in enumerate([wrong, wrong, {"verdict": "match", "host_ops": [{"op": "fft", "reason": "r"}]}]):
+        Results(output).append({"kind": "op", "key": f"add/float32/{index}", **record, **provenance()})
+    result = CliRunner().invoke(app, ["sweep", "ops", "-k", "^add/float32/[012]$", "-o", str(output)])
+    assert result.exit_code == 1 and f"3 of 3 items have a record already; delete {output}" in result.stderr
+    rows = [line.replace("│", " ").split() for line in result.stdout.splitlines() if line.startswith("│ ")]
+    assert ["2", "wrong:", "ValuesDiffer:", "add/float32/0"] in [row[:3] + row[-1:] for row in rows]
+    assert ["1", "fft:", "r", "add/float32/2"] in rows and "y…" in result.stdout
+
+
 MODELS = """
 import os, signal, time
 from pathlib import Path

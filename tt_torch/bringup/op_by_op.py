@@ -10,6 +10,7 @@ import json
 import os
 import sys
 import tempfile
+import textwrap
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -199,5 +200,5 @@ def _line(record: Record) -> str:
     if record["pcc"] is not None:
         parts.append(f"PCC {float(record['pcc']):.6g}")
     if record["verdict"] not in ("executed", "compiled"):
-        parts.append(" ".join((record["message"] or record["error"]).split())[:120])
+        parts.append(textwrap.shorten(record["message"] or record["error"], 120, placeholder=" ..."))
     return ", ".join(parts)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from tt_torch.records.console import plain_console
 from tt_torch.records.lines import Record
@@ -16,12 +16,13 @@ GOOD = ("match", "eager-raises-same")
 COMPILE_SECONDS = 10.0  # of processor time: the limit for the compilation of one op
 _TOP = 25
 _WORST = 10
+_LONGEST = 160  # characters of a reason
 
 
 def print_summary(records: Sequence[Record], console: Console | None = None) -> None:
     """Prints verdicts per dtype, the share of samples with nothing on the host, reasons, and compile times.
 
-    Each op that took too long to compile is named.
+    Each op that took too long to compile is named, and the first sample of each reason.
     """
     console = console or plain_console()
     console.print(_verdicts(records))
@@ -29,9 +30,9 @@ def print_summary(records: Sequence[Record], console: Console | None = None) -> 
         console.print(
             f"{dtype}: {alone} of {of} samples with static shapes have nothing on the host ({alone / of:.1%})"
         )
-    for title, counts in (("not right", failures(records)), ("on the host", host_reasons(records))):
-        if counts:
-            console.print(_reasons(title, counts))
+    for title, reasons in (("not right", _failure), ("on the host", _on_host)):
+        if any(map(reasons, records)):
+            console.print(_table(title, records, reasons))
     for record in filter(slowness, records):
         console.print(f"slow: {record['key']}: {slowness(record)}", soft_wrap=True)
     timed = sorted((r for r in records if r.get("seconds") is not None), key=lambda r: -r["seconds"])
@@ -93,17 +94,26 @@ def device_only(records: Sequence[Record]) -> dict[str, tuple[int, int]]:
 
 
 def failures(records: Sequence[Record]) -> Counter[str]:
-    bad = [record for record in records if not good(record)]
-    return Counter(f"{r['verdict']}: {r.get('error', '')}: {r.get('message', '')[:120]}" for r in bad)
+    return Counter(reason for record in records for reason in _failure(record))
 
 
 def host_reasons(records: Sequence[Record]) -> Counter[str]:
     """Each op and graph break on the host, counted once per sample."""
-    reasons: Counter[str] = Counter()
-    for record in records:
-        ops = {f"{op['op']}: {op['reason'][:120]}" for op in record.get("host_ops", ())}
-        reasons.update(ops | {f"graph break: {reason[:120]}" for reason in record.get("graph_breaks", ())})
-    return reasons
+    return Counter(reason for record in records for reason in _on_host(record))
+
+
+def _failure(record: Record) -> list[str]:
+    told = f"{record['verdict']}: {record.get('error', '')}: {_cut(record.get('message', ''))}"
+    return [] if good(record) else [told]
+
+
+def _on_host(record: Record) -> list[str]:
+    ops = [f"{op['op']}: {_cut(op['reason'])}" for op in record.get("host_ops", ())]
+    return list(dict.fromkeys(ops + [f"graph break: {_cut(reason)}" for reason in record.get("graph_breaks", ())]))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
 def notes(record: Record) -> list[str]:
@@ -130,10 +140,13 @@ def _verdicts(records: Sequence[Record]) -> Table:
     return table
 
 
-def _reasons(title: str, counts: Counter[str]) -> Table:
-    table = Table("samples", title)
+def _table(title: str, records: Sequence[Record], reasons: Callable[[Record], Sequence[str]]) -> Table:
+    """The most frequent reasons: how many records have each of them, and the key of the first one."""
+    counts = Counter(reason for record in records for reason in reasons(record))
+    first = {reason: record["key"] for record in reversed(records) for reason in reasons(record)}
+    table = Table("samples", title, Column("first one", overflow="fold"))
     for reason, count in counts.most_common(_TOP):
-        table.add_row(str(count), reason)
+        table.add_row(str(count), reason, first[reason])
     if len(counts) > _TOP:
         table.add_row("", f"... and {len(counts) - _TOP} more")
     return table

@@ -294,6 +294,9 @@ def _sweep(kind: str, items: Sequence[Item], plan: Plan, source: Record | None =
     done = results.done(origin)
     todo = [item for item in items if item.key not in done]
     keys = {item.key for item in items}
+    if len(todo) < len(items):
+        again = f"delete {plan.output}, or name another file with -o, to run them again"
+        print(f"{len(items) - len(todo)} of {len(items)} items have a record already; {again}", file=sys.stderr)
     with ExitStack() as stack, one_line_errors():
         sinks = [results.append, *_sinks(kind, plan, stack)]
         for record in read(plan.output):
