@@ -17,7 +17,7 @@ from tt_torch import extras
 from tt_torch.config import CompilerConfig
 from tt_torch.driver.backend import backend
 from tt_torch.errors import ProfileFormatError
-from tt_torch.profiling import comparison_page, groups, html, page, recorder, what_if
+from tt_torch.profiling import comparison_page, groups, html, page, recorder, text, what_if
 from tt_torch.profiling.groups import Spread
 from tt_torch.profiling.model import JSON_NAME, Profile, of_session, read_json, write_json
 from tt_torch.profiling.session import Session
@@ -184,6 +184,15 @@ def test_json_and_comparison(profile: Profile, tmp_path: Path) -> None:
     assert first["new"]["host"]["median"] > first["old"]["host"]["median"]
     assert found["total"]["old"]["modelled"] == found["total"]["new"]["modelled"]
     assert CliRunner().invoke(app, command[:-1]).output.count("matrix product") == 1
+
+
+def test_tables_fit_into_a_terminal_of_80_columns(profile: Profile, capsys: pytest.CaptureFixture) -> None:
+    text.show(profile)
+    text.show_comparison(profile, profile)
+    lines = capsys.readouterr().out.splitlines()
+    rows = [line for line in lines if line.startswith("│")]
+    assert rows and all(line.endswith("│") for line in rows) and max(map(len, lines)) <= 80
+    assert "blocks.0.wide" in "".join(lines)
 
 
 def test_quartiles_show_their_unit_once() -> None:

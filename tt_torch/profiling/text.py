@@ -11,7 +11,6 @@ from tt_torch.profiling.model import Profile
 from tt_torch.records.console import plain_console
 
 _MOST = 8  # rows of a table; the page has all
-_NAME = 26  # the width of the first column
 _PAGE_ONLY = ("ops", "graph", "of line", "bytes moved", "old quartiles", "new quartiles", "operands", "results")
 
 
@@ -40,9 +39,7 @@ def _print(table: Table) -> None:
     kept = [i for i, column in enumerate(table.columns) if column not in _PAGE_ONLY]
     for i in kept:
         number = bool(table.rows) and table.rows[0][i].value is not None
-        shown.add_column(
-            table.columns[i], justify="right" if number else "left", overflow="fold", min_width=0 if i else _NAME
-        )
+        shown.add_column(table.columns[i], justify="right" if number else "left", overflow="fold")
     for row in table.rows[:_MOST]:
         shown.add_row(*(row[i].text for i in kept))
     plain_console().print(shown)
