@@ -80,8 +80,8 @@ def _where(profile: Profile) -> Section:
 
     about = (
         "A click on a module shows its parts, a click on the top row goes back. The color of an op is its kind. An op "
-        "that does the work of several ATen ops counts for the module and the line of the first of them. The host time of "
-        "the first op also has the copies of the inputs and the check for changed weights."
+        "that does the work of several ATen ops counts for the module and the line of the first of them. The host time "
+        "of the first op also has the copies of the inputs and the check for changed weights."
     )
     code = {groups.line_of(op): op.code for op in profile.repeated}
     classes = {op.module: op.module_class for op in profile.repeated}
