@@ -5,14 +5,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 
-import pytest
 import torch
 
 import tt_torch
 from tt_torch.driver.partition import HostFallbackWarning
 from tt_torch.dynamo.exactness.plan import Float64Warning
 
-WITH_HOST_OP = lambda x: torch.linalg.eigvalsh(x + 1)  # noqa: E731
 IN_FLOAT64 = lambda x: x.double().exp()  # noqa: E731
 
 
@@ -20,15 +18,30 @@ def line_of(call: Callable[[], object]) -> int:
     return call.__code__.co_firstlineno  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize(("model", "category"), [(WITH_HOST_OP, HostFallbackWarning), (IN_FLOAT64, Float64Warning)])
-def test_a_warning_of_a_compilation_points_at_the_call(model: Callable[..., object], category: type[Warning]) -> None:
-    run = torch.compile(model, backend=tt_torch.backend)
+def with_host_ops_and_a_break(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    first = torch.linalg.eigvalsh(x + 1)
+    torch._dynamo.graph_break()
+
+    return first, torch.linalg.eigvalsh(x + 2)
+
+
+def test_a_warning_of_a_compilation_points_at_the_call() -> None:
+    run = torch.compile(IN_FLOAT64, backend=tt_torch.backend)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         call = lambda: run(torch.randn(3, 3))  # noqa: E731
         call()
-    (told,) = [w for w in caught if w.category is category]
+    (told,) = [w for w in caught if w.category is Float64Warning]
     assert (told.filename, told.lineno) == (__file__, line_of(call))
+
+
+def test_the_warning_of_a_host_op_points_at_the_op() -> None:
+    """Also after a graph break, where the line that is running is that of the break."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        torch.compile(with_host_ops_and_a_break, backend=tt_torch.backend)(torch.randn(3, 3))
+    told = [(w.filename, w.lineno) for w in caught if w.category is HostFallbackWarning]
+    assert told == [(__file__, line_of(with_host_ops_and_a_break) + line) for line in (1, 4)]
 
 
 def test_an_op_of_a_module_of_pytorch_is_named_by_the_line_that_calls_the_model() -> None:

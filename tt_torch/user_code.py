@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import sysconfig
 import warnings
@@ -31,18 +32,23 @@ def told() -> Iterator[list[Warning]]:
         _hearing[:] = [other for other in _hearing if other is not heard]
 
 
-def warn(message: Warning) -> None:
-    """Warns at the user's line, wherever in this package or in PyTorch that was found out."""
+def warn(message: Warning, location: str = "") -> None:
+    """Warns at `location` if it is a line of the form `file.py:12`, or else at the user's line that is running.
+
+    Nothing depends on where in this package or in PyTorch the reason was found out.
+    """
     for heard in _hearing:
         heard.append(message)
     frame = _innermost()
-    if frame is None:
+    if re.search(r":\d+$", location):
+        warn_at(location, message)
+    elif frame is None:
         warnings.warn(message, stacklevel=2)
-        return
-    # As `warnings.warn` does, so that each line is told once.
-    registry = frame.f_globals.setdefault("__warningregistry__", {})
-    module = frame.f_globals.get("__name__", "<unknown>")
-    warnings.warn_explicit(message, type(message), frame.f_code.co_filename, frame.f_lineno, module, registry)
+    else:
+        # As `warnings.warn` does, so that each line is told once.
+        registry = frame.f_globals.setdefault("__warningregistry__", {})
+        module = frame.f_globals.get("__name__", "<unknown>")
+        warnings.warn_explicit(message, type(message), frame.f_code.co_filename, frame.f_lineno, module, registry)
 
 
 def warn_once(subject: str, message: Warning) -> None:

@@ -50,7 +50,10 @@ class HostOp:
 
 
 class HostFallbackWarning(UserWarning):
-    """Some ops of a compiled graph run on the host, in eager PyTorch; `ops` lists them with the reasons."""
+    """Some ops of a compiled graph run on the host, in eager PyTorch; `ops` lists them with the reasons.
+
+    It stands at the line of the first of them.
+    """
 
     def __init__(self, ops: Sequence[HostOp]) -> None:
         super().__init__("\n  ".join(["these ops run on the host, in eager PyTorch:", *map(str, ops)]))
@@ -105,7 +108,8 @@ def compile_with_host_ops(
     outer.recompile()
     host = {node: why for node, why in host.items() if node.name not in decisions}
     if host:
-        user_code.warn(HostFallbackWarning(report(gm.graph, host, pieces, decisions)))
+        ops = report(gm.graph, host, pieces, decisions)
+        user_code.warn(HostFallbackWarning(ops), ops[0].location)
     inner = [each for decision in decisions.values() for each in decision.pieces]
     return HostProgram(outer, [*runners.values(), *inner], list(constants.values()))
 
