@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+import tt_torch
 from tests.terminal import shown
+from tt_torch.records.lines import commit
 from tt_torch.runtime import _runtime
 from tt_torch.tools import doctor
 from tt_torch.tools.cli import app
@@ -24,6 +26,12 @@ def states(findings) -> dict[str, str]:
 def test_a_sound_installation() -> None:
     for check in (doctor.python, doctor.packages, doctor.libraries):
         assert set(states(check()).values()) == {"ok"}
+
+
+def test_a_report_says_which_version_it_is_about() -> None:
+    found = {finding.what: finding.found for finding in doctor.ourselves()}
+    assert found["tt-torch"].startswith(tt_torch.__version__) and found["system"].startswith("Linux x86_64, glibc 2.")
+    assert (commit() or tt_torch.__version__) in found["tt-torch"]
 
 
 def test_another_version_and_a_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,6 +33,15 @@ def no_model():
 def numbers_as_names():
     return model, {0: torch.ones(3)}
 
+def with_a_list():
+    return torch.nn.Linear(2, 2), [torch.ones(2)]
+
+def needs(argument):
+    return model, ()
+
+def fails():
+    raise FileNotFoundError("weights.pt")
+
 number = 1
 """
 
@@ -75,8 +84,11 @@ def test_arguments_by_name(file: Path) -> None:
         ("no.such:f", 2, "MODULE:FUNCTION"),
         ("{file}:nothing", 2, "has no function nothing"),
         ("{file}:number", 2, "has no function number"),
-        ("{file}:bad_form", 1, "bad_form returns tuple, not a model and its arguments"),
-        ("{file}:no_model", 1, "no_model returns tuple, not a model and its arguments"),
+        ("{file}:bad_form", 1, "bad_form returns (function, Tensor), not a model and its arguments"),
+        ("{file}:no_model", 1, "no_model returns (int, tuple), not a model and its arguments"),
+        ("{file}:with_a_list", 1, "with_a_list returns (Linear, list), not a model and its arguments, as a tuple"),
+        ("{file}:needs", 1, "loaded: TypeError: needs() missing 1 required positional argument: 'argument'"),
+        ("{file}:fails", 1, "loaded: line 31: FileNotFoundError: weights.pt"),
         ("{file}:numbers_as_names", 1, "not a model and its arguments"),
     ],
 )

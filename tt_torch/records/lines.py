@@ -85,19 +85,20 @@ def _inside(value: Any) -> Iterable[Any]:
 
 @functools.cache
 def provenance() -> Record:
-    """The commit and the package versions. The commit is None outside of a checkout; local changes add a hash."""
+    """The commit and the package versions."""
     packages = ("tt-torch", "torch", "torch-mlir")
     versions = {"python": sys.version.split()[0], **{name: version(name) for name in packages}}
-    return {"commit": _commit(), "versions": versions}
+    return {"commit": commit(), "versions": versions}
 
 
-def _commit() -> str | None:
+def commit() -> str | None:
+    """The commit of the checkout. It is None outside of a checkout; local changes add a hash."""
     try:
-        commit = _git("describe", "--always", "--dirty", "--exclude=*").decode().strip()
-        changes = _git("diff", "HEAD") if commit.endswith("-dirty") else b""
+        found = _git("describe", "--always", "--dirty", "--exclude=*").decode().strip()
+        changes = _git("diff", "HEAD") if found.endswith("-dirty") else b""
     except (OSError, subprocess.CalledProcessError):
         return None
-    return f"{commit}-{hashlib.sha256(changes).hexdigest()[:8]}" if changes else commit
+    return f"{found}-{hashlib.sha256(changes).hexdigest()[:8]}" if changes else found
 
 
 def _git(*arguments: str) -> bytes:

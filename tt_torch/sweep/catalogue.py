@@ -7,7 +7,8 @@ import importlib
 import importlib.util
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 
@@ -50,8 +51,15 @@ def module_of(source: str) -> ModuleType:
     folder = Path(source).resolve().parent if source.endswith(".py") else Path.cwd()
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
-    try:
+    with told(source):
         return _run_file(source) if source.endswith(".py") else importlib.import_module(source)
+
+
+@contextmanager
+def told(source: str) -> Iterator[None]:
+    """Raises ModelsFileError, with the line of the user's file, for what the code of this file raises."""
+    try:
+        yield
     except Exception as error:  # the user's program may raise anything
         frames = reversed(traceback.extract_tb(error.__traceback__))
         line = next((f.lineno for f in frames if f.filename == source), 0)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import platform
 import re
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from pathlib import Path
 import typer
 
 from tt_torch.command_line import AsJson, print_json
+from tt_torch.records.lines import commit
 from tt_torch.waiting import waiting
 
 SECONDS = 180  # for one process
@@ -33,6 +35,13 @@ class Finding:
     what: str
     found: str
     remedy: str = ""
+
+
+def ourselves() -> Iterator[Finding]:
+    """Which tt-torch this is, and on what it runs: the first facts that a report of a bug needs."""
+    version, of = metadata.version("tt-torch"), commit()
+    yield Finding("ok", "tt-torch", f"{version}, commit {of}" if of else version)
+    yield Finding("ok", "system", f"{platform.system()} {platform.machine()}, {' '.join(platform.libc_ver())}")
 
 
 def python() -> Iterator[Finding]:
@@ -126,9 +135,10 @@ TRIALS = {
     "emulated devices": (
         """
 from tt_torch.runtime import Device
-for arch in ("wormhole_b0", "blackhole"):
+def found(arch):
     with Device(arch) as device:
-        print(f"{arch} with {device.memory_stats()['dram']['total'] / 2**30:.0f} GiB DRAM", end="; ")
+        return f"{arch} with {device.memory_stats()['dram']['total'] / 2**30:.0f} GiB DRAM"
+print("; ".join(map(found, ("wormhole_b0", "blackhole"))))
 """,
         REBUILD,
     ),
@@ -175,7 +185,16 @@ def trials() -> Iterator[Finding]:
         yield Finding("broken" if done.returncode else "ok", what, said, remedy if done.returncode else "")
 
 
-CHECKS: list[Callable[[], Iterator[Finding]]] = [python, packages, libraries, variables, hardware, mock, trials]
+CHECKS: list[Callable[[], Iterator[Finding]]] = [
+    ourselves,
+    python,
+    packages,
+    libraries,
+    variables,
+    hardware,
+    mock,
+    trials,
+]
 
 
 def examine() -> Iterator[Finding]:

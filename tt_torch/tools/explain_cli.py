@@ -42,21 +42,25 @@ def explain(target: Target, as_json: AsJson = False) -> None:
 def model_of(target: str) -> tuple[Function, tuple[Any, ...], dict[str, Any]]:
     """The model that a function of a file or a module returns, with its arguments; `target` has the form of TARGET.
 
-    Raises BadParameter without such a file, module or function, and ModelsFileError if it does not return this.
+    Raises BadParameter without such a file, module or function, and ModelsFileError if it fails or returns otherwise.
     """
     source, _, name = target.rpartition(":")
     if not name or not (Path(source).is_file() if source.endswith(".py") else is_module(source)):
         raise typer.BadParameter(f"{target!r} is not {TARGET}, of an existing file or module", param_hint="MODEL")
     from tt_torch.errors import ModelsFileError
-    from tt_torch.sweep.catalogue import module_of
+    from tt_torch.sweep.catalogue import module_of, told
 
     make = getattr(module_of(source), name, None)
     if not callable(make):
         raise typer.BadParameter(f"{source} has no function {name}", param_hint="MODEL")
-    match make():
+    with told(source):
+        made = make()
+    match made:
         case (model, tuple(args)) if callable(model):
             return model, args, {}
         case (model, dict(kwargs)) if callable(model) and all(isinstance(key, str) for key in kwargs):
             return model, (), kwargs
+        case tuple(parts):
+            raise ModelsFileError(source, f"{name} returns ({', '.join(type(p).__name__ for p in parts)}), not {FORM}")
         case other:
             raise ModelsFileError(source, f"{name} returns {type(other).__name__}, not {FORM}")
