@@ -12,6 +12,7 @@ from transformers import GenerationConfig, LlamaForCausalLM
 from tt_torch.driver.executor import Executor
 from tt_torch.errors import ConfigError, QueueFullError, RequestError
 from tt_torch.serving import Engine
+from tt_torch.serving.__main__ import main
 
 PROMPT = [5, 1, 9]
 
@@ -142,3 +143,10 @@ def test_a_token_that_does_not_come_in_time() -> None:
         request = served.submit(PROMPT, max_new_tokens=2)
         with pytest.raises(TimeoutError, match=r"request-0 got no token for 0\.01 s"):
             request.result(timeout=0.01)
+
+
+def test_the_server_shows_its_help_without_other_arguments(capsys: pytest.CaptureFixture) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["-h"])
+    told = capsys.readouterr().out
+    assert ended.value.code == 0 and "--max-length TOKENS" in told and "/v1/chat/completions" in told

@@ -6,6 +6,7 @@ It takes the arguments of `transformers serve`, and `--max-length`.
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -16,6 +17,7 @@ from transformers import PreTrainedModel
 from transformers.cli.serve import Serve
 from transformers.cli.serving import model_manager
 
+from tt_torch.errors import ConfigError
 from tt_torch.serving.engine import checked
 from tt_torch.serving.model import prepare
 
@@ -34,7 +36,9 @@ def models_on_device(max_length: int) -> Iterator[None]:
 
 
 def _refusing(model: PreTrainedModel, max_length: int) -> PreTrainedModel:
-    """The model, whose managers refuse a request that cannot run. Otherwise it would end the loop for all."""
+    """The model, whose managers refuse a request that cannot run, with status 400. It would end the loop for all."""
+    from fastapi import HTTPException
+
     begin = model.init_continuous_batching
 
     def init_continuous_batching(*given: Any, **named: Any) -> Any:
@@ -45,7 +49,10 @@ def _refusing(model: PreTrainedModel, max_length: int) -> PreTrainedModel:
             new = max_new_tokens if max_new_tokens is not None else manager.generation_config.max_new_tokens
             blocks, size = manager.continuous_batching_config.num_blocks, manager.continuous_batching_config.page_size
             limit = min(max_length, blocks * size) if blocks else max_length
-            tokens, new = checked(input_ids, new, limit, model)
+            try:
+                tokens, new = checked(input_ids, new, limit, model)
+            except ConfigError as error:
+                raise HTTPException(400, str(error)) from error
             return add(tokens, *others, max_new_tokens=new, **options)
 
         manager.add_request = add_request
@@ -56,11 +63,16 @@ def _refusing(model: PreTrainedModel, max_length: int) -> PreTrainedModel:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
+    given = sys.argv[1:] if arguments is None else arguments
+    help_only = bool({"-h", "--help"} & {*given})
     parser = argparse.ArgumentParser(prog="python -m tt_torch.serving", add_help=False, allow_abbrev=False)
-    parser.add_argument("--max-length", type=int, required=True)
-    own, others = parser.parse_known_args(arguments)
+    tokens = "the tokens of the longest request, prompt and answer"
+    parser.add_argument("--max-length", type=int, metavar="TOKENS", required=not help_only, help=tokens)
+    if help_only:  # Transformers prints its own help below
+        parser.print_help()
+    own, others = parser.parse_known_args(given)
     app = typer.Typer(add_completion=False)
-    app.command()(Serve)
+    app.command(context_settings={"help_option_names": ["-h", "--help"]})(Serve)
     with models_on_device(own.max_length):
         app(["--continuous-batching", *others])
 
