@@ -11,9 +11,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import torch
 import typer
 from typer.testing import CliRunner, Result
 
+from tt_torch import compile_model
 from tt_torch.command_line import separated
 from tt_torch.tools.cli import app
 
@@ -142,3 +144,16 @@ def test_the_program_takes_all_words_behind_it(words: str, expected: str) -> Non
 def test_an_option_behind_the_program_is_refused(words: str) -> None:
     with pytest.raises(typer.BadParameter, match="follows the program: put it before"):
         separated(words.split(), OWN, VALUED)
+
+
+@pytest.mark.parametrize("command", ["codegen", "inspect", "link"])
+def test_a_file_that_is_no_binary_is_named(command: str, tmp_path: Path) -> None:
+    (tmp_path / "net.py").write_text("import torch")
+    result = CliRunner().invoke(app, [command, str(tmp_path / "net.py")])
+    assert result.exit_code == 1 and result.stderr.startswith(f"error: {tmp_path / 'net.py'}: not a ")
+
+
+def test_codegen_says_how_to_make_a_binary_in_place_of_a_package(tmp_path: Path) -> None:
+    compile_model(torch.relu, (torch.ones(2),)).save(tmp_path / "net.ttpkg")
+    result = CliRunner().invoke(app, ["codegen", str(tmp_path / "net.ttpkg")])
+    assert result.exit_code == 2 and "`tt-torch compile MODEL -o NAME.ttnn` writes a binary" in result.stderr

@@ -6,24 +6,27 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import typer
 
 
 @contextmanager
-def one_line_errors() -> Iterator[None]:
+def one_line_errors(file: Path | None = None) -> Iterator[None]:
     """Ends the command with one line for errors that the user can solve, including those of files and servers.
 
-    The status is 2 for an option or a variable with a value that is not accepted, and 1 for all others.
+    The line names `file` if it is no binary, because the error knows only its bytes. The status is 2 for an option or a
+    variable with a value that is not accepted, and 1 for all others.
     """
-    from tt_torch.errors import ConfigError, TTTorchError
+    from tt_torch.errors import BinaryFormatError, ConfigError, TTTorchError
 
     try:
         yield
     except BrokenPipeError:  # the reader of the output has stopped, which is no error of a file
         raise
     except (TTTorchError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
+        name = f"{file}: " if file and isinstance(error, BinaryFormatError) else ""
+        print(f"error: {name}{error}", file=sys.stderr)
         raise typer.Exit(2 if isinstance(error, ConfigError) else 1) from None
 
 

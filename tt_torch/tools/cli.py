@@ -106,7 +106,7 @@ def inspect(
     from tt_torch.tools import inspection, package_inspection
     from tt_torch.wire.decode import decode
 
-    with one_line_errors():
+    with one_line_errors(file):
         if is_package(file) and not section:
             manifest = json.dumps(package_inspection.as_json(file), indent=2) if as_json else ""
             return print(manifest or "\n".join(package_inspection.text(file)))
@@ -135,7 +135,7 @@ def link(
     from tt_torch import files
     from tt_torch.tools import link as linker
 
-    with one_line_errors():
+    with one_line_errors(file):
         files.write(output or file, linker.link(file.read_bytes()))
     print(output or file)
 

@@ -35,9 +35,13 @@ def codegen(
 ) -> None:
     """Writes a binary as a Python program on the ttnn package, and random weights beside it."""
     from tt_torch.codegen import write_program
+    from tt_torch.driver.package.contents import is_package
 
+    if is_package(file):
+        text = f"{file} is a package; `tt-torch compile MODEL -o NAME.ttnn` writes a binary"
+        raise typer.BadParameter(text, param_hint="FILE")
     target = output or file.with_suffix(".py")
-    with one_line_errors():
+    with one_line_errors(file):
         weights = write_program(file.read_bytes(), target)
     print(f"{target} and {weights}")
 
@@ -71,7 +75,8 @@ def check(
         with Checkers(device, folder, _mesh_shape(mesh) if mesh is not None else None) as checkers:
             for file, program, binary in ((f, *each) for f in files or () for each in binaries(f).items()):
                 name = f"{file.name} {program}".rstrip()
-                with waiting(lambda: f"checking {name}"):  # noqa: B023, which ends before the next file
+                checking = waiting(lambda: f"checking {name}")  # noqa: B023, which ends before the next file
+                with one_line_errors(file), checking:
                     report = reports[str(file.with_name(name))] = checkers.check(binary)
                 if not as_json:
                     show(name, device, report, every_op)
