@@ -15,6 +15,8 @@ from typer.testing import CliRunner
 
 import tt_torch
 from tt_torch.profiling.cost_model import cost_of, matrix_flops, planned
+from tt_torch.profiling.session import OpRun, Session
+from tt_torch.profiling.tables import write_csv
 from tt_torch.runtime import Binary, Device, Executable
 from tt_torch.tools.cli import app
 from tt_torch.wire.calls import device_ops, public
@@ -125,6 +127,19 @@ def test_csv(folder: Path) -> None:
     assert any("_L1_" in row["OUTPUT_0_MEMORY"] for row in last)
     ends = [int(row["HOST END TS"]) for row in rows]
     assert ends == sorted(ends)
+
+
+def test_a_view_takes_no_time(tmp_path: Path) -> None:
+    """A reshape that starts no kernel: no share of its time is one of DRAM, and no time is negative."""
+    (program,) = public(read("bert_base_b1_s128.ttnn.gz"))
+    session = Session(tmp_path, "Wormhole_b0")
+    session.runs = [OpRun("main", False, n, op, 0, 0, n, n + 1) for n, op in enumerate(planned(program, session.arch))]
+    with write_csv(session).open() as file:
+        rows = list(csv.DictReader(file))
+    views = [row for row, run in zip(rows, session.runs, strict=True) if run.op.op.is_view]
+    times = {(r["DEVICE KERNEL DURATION [ns]"], r["OP TO OP LATENCY [ns]"], r["DRAM BW UTIL (%)"]) for r in views}
+    assert times == {("0.0", "0.0", "0.0")}
+    assert min(float(row["DEVICE KERNEL DURATION [ns]"]) for row in rows if row not in views) > 0
 
 
 def test_trace(folder: Path) -> None:
