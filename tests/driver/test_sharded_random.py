@@ -179,6 +179,16 @@ def test_dropout_of_plain_results_drops_other_elements_of_each_part(compiled):
     assert 0.3 < (first == 0).float().mean() < 0.7
 
 
+def test_chips_with_equal_values_draw_equal_numbers_also_beside_nan():
+    mesh = init_device_mesh("tt", (4,))
+    rows = distribute_tensor(torch.tensor([[1.0], [torch.nan], [torch.nan], [2.0]]), mesh, [Shard(0)]).to_local()
+    one, two, three, four = (part.tolist() for part in parts_of(torch.rand_like(rows.expand(1, 16))))
+    assert two == three and one != two and one != four
+    written = rows.expand(1, 16).clone().uniform_()
+    one, two, three, four = (part.tolist() for part in parts_of(written))
+    assert two == three and one != two and one != four
+
+
 def test_a_plain_random_tensor_of_a_program_is_the_same_on_all_chips():
     x = distribute_tensor(torch.zeros(8, 4), init_device_mesh("tt", (4,)), [Shard(0)])
     numbers, total = torch.compile(
