@@ -183,7 +183,7 @@ def divide(node: Node, a: Arguments, of: Of) -> Interval:
 @RULES(aten.remainder)
 def remainder(node: Node, a: Arguments, of: Of) -> Interval:
     x, y = of(a["self"]), of(a["other"])
-    if ANYTHING in (x, y) or (value(node).dtype.is_floating_point and y.low <= 0 <= y.high):
+    if x == ANYTHING or (value(node).dtype.is_floating_point and y.low <= 0 <= y.high):
         return ANYTHING
     return Interval(min(0, y.low), max(0, y.high))  # the result has the sign of the divisor
 
