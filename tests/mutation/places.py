@@ -17,7 +17,7 @@ SILENT_FUNCTIONS = {"__repr__", "__str__"}
 SILENT_CALLS = {"print", "warn", "debug", "info", "warning", "TypeVar", "NewType", "getLogger", "cast"}
 SILENT_DECORATORS = {"cache", "lru_cache", "cached_property", "dataclass", "wraps", "property", "staticmethod"}
 SILENT_DECORATORS |= {"contextmanager", "overload", "classmethod", "emitted_once"}
-SENTENCE = {"the", "is", "of", "it", "its", "to", "incompatible"}  # words of messages, in strings of names
+SENTENCE = {"the", "is", "of", "it", "its", "to", "have", "incompatible"}  # words of messages, in strings of names
 SILENT_NAMES = {"__all__", "TYPE_CHECKING", "__slots__"}
 SILENT_KEYWORDS = {"strict", "stacklevel", "help"}  # they have an effect only after another error, or are messages
 # An exchange of operands does not break these calls, or it breaks each of them, and every test notices.
