@@ -4,6 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tt_torch.errors import BinaryFormatError
+from tt_torch.wire.decode import decode
 from tt_torch.wire.encode import encode
 from tt_torch.wire.schema import DEFAULT, SYSTEM_DESC, load
 from tt_torch.wire.spending import PARTS, bytes_by_part
@@ -49,3 +51,19 @@ def test_all_bytes_of_any_file(schema, seed):
     data = encode(random_binary(load(schema).hash, seed))
     spent = bytes_by_part(data)
     assert spent.total() == len(data) and min(spent.values()) >= 0 and set(spent) <= set(PARTS)
+
+
+def outcome(read, data):
+    try:
+        read(data)
+    except BinaryFormatError as error:
+        return str(error)
+    return "no error"
+
+
+def test_damaged_files_raise_the_errors_of_decode():
+    data = encode({"mlir": {"name": "ttnn", "source": "text"}, "programs": [{"name": "main", "operations": []}]})
+    for size in (3, 2**16, 2**31 - 1):
+        for at in range(16, len(data) - 3, 4):
+            damaged = data[:at] + size.to_bytes(4, "little") + data[at + 4 :]
+            assert outcome(bytes_by_part, damaged) == outcome(decode, damaged)
