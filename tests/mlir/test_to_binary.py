@@ -11,8 +11,10 @@ import torch
 from torch_mlir import ir
 
 from tt_torch.config import CompilerConfig
+from tt_torch.driver.compile import compile_module
 from tt_torch.mlir import pipeline
 from tt_torch.mlir.context import make_context
+from tt_torch.mlir.mesh import set_mesh
 from tt_torch.mlir.ttnn import text
 from tt_torch.mlir.ttnn.to_binary import translate
 from tt_torch.wire.decode import decode
@@ -53,11 +55,28 @@ def test_the_public_program_comes_first_and_calls_the_others():
     assert [load["callee_name"] for load in loads] == [p["name"] for p in others]
 
 
+def test_a_program_names_its_mesh_and_all_chips_at_first():
+    kind = "tensor<2x3xf32>"
+    with make_context():
+        module = ir.Module.parse(f"func.func @main(%x: {kind}) -> {kind} {{ return %x : {kind} }}")
+        set_mesh(module, (2, 3))
+        (program,) = decode(compile_module(module, CompilerConfig()))["programs"]
+    bound = program["operations"][0]["type"]["GetDeviceOp"]
+    assert bound["mesh"] == program["mesh_shape"] == {"y": 2, "x": 3} and bound["chip_ids"] == [*range(6)]
+
+
 def test_inputs_and_outputs_of_cached_programs_fit():
     main, first, _ = programs(unary("exp"), unary("neg"))
     load = cached(main)[0]
     assert load["inputs"] == [main["inputs"][1]]
     assert [t["desc"]["shape"] for t in load["outputs"]] == [t["desc"]["shape"] for t in first["outputs"]]
+
+
+def test_inputs_and_temporaries_are_freed_and_cached_tensors_are_kept():
+    (main, _) = programs(unary("exp"))
+    ops = {name: record for op in main["operations"] for name, record in op["type"].items()}
+    freed = [op["type"]["DeallocateOp"]["in"]["global_id"] for op in main["operations"] if "DeallocateOp" in op["type"]]
+    assert freed == [main["inputs"][0]["global_id"], ops["ToLayoutOp"]["out"]["global_id"]]
 
 
 def test_tensor_ids_are_unique_in_the_binary():
