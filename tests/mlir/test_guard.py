@@ -184,6 +184,20 @@ def test_which_runs_share_a_child() -> None:
     server.stop()
 
 
+def test_an_interrupt_leaves_no_late_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answer of the interrupted question would be taken for that of the next one."""
+
+    def interrupted(descriptor: int) -> None:
+        raise KeyboardInterrupt
+
+    server = Server(CHILDREN)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(guard, "receive", interrupted)
+        server.ask(b"module {}", ["fail"], 9)
+    assert server.ask(b"module {}", ["canonicalize"], 9)[:1] == guard.OK
+    server.stop()
+
+
 def test_a_path_of_python_that_is_no_text(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", [*sys.path, Path("/nowhere"), "/with 'quotes' and \udcff"])
     server = Server()
