@@ -110,6 +110,15 @@ def test_device_options(options):
         Device(**options)
 
 
+@pytest.mark.parametrize("first, own", [(-1, 1), (2, 1), (1, 2), (0, 3), (0, 0), (0, -1)])
+def test_the_chips_of_a_process_are_chips_of_its_mesh(first, own):
+    options = _runtime.DeviceOptions()
+    options.mesh_shape = [1, 2]
+    options.share(first, own, lambda op, own, every: None)
+    with pytest.raises(errors.DeviceError, match="the chips of this process must be chips of the mesh"):
+        _runtime.Device(options)
+
+
 def test_the_largest_device_options():
     device = Device(l1_bank_size=4096, l1_small_size=4095, mesh_shape=(8, 8), num_hw_cqs=2)
     assert device.device_ids == tuple(range(64))
