@@ -105,8 +105,19 @@ def test_tensor_parallel_layers_exchange_one_sum(made):
 
 def exchanges(executor):
     """The collectives of a program, in order."""
-    ops = [op.name for op in device_ops(decode(executor.compiled.binary))]
-    return [kind for kind in ops if kind in ("AllReduceOp", "AllGatherOp", "ReduceScatterOp")]
+    return [kind for kind in ops(executor) if kind in ("AllReduceOp", "AllGatherOp", "ReduceScatterOp")]
+
+
+def ops(executor):
+    return [op.name for op in device_ops(decode(executor.compiled.binary))]
+
+
+@pytest.mark.parametrize("line", ["dp", "tp"])
+def test_chips_keep_their_parts_of_a_whole_tensor_by_one_op(made, line):
+    mesh, x = grid()[line], torch.randn(8, 8)
+    cut = torch.compile(lambda x: x.redistribute(mesh, [Shard(0)]), backend="tt")
+    assert difference(cut(distribute_tensor(x, mesh, [Replicate()])), x) == 0
+    assert set(ops(made[0])) <= {"MeshPartitionOp", "ToLayoutOp"} and ops(made[0]).count("MeshPartitionOp") == 1
 
 
 def test_batch_and_columns_are_split_at_once():

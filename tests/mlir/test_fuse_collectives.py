@@ -178,3 +178,11 @@ def run_random(seed):
 @pytest.mark.parametrize("seed", range(25))
 def test_random_programs(seed):
     run_random(seed)
+
+
+@pytest.mark.parametrize("dtype", KINDS.values())
+def test_the_sums_of_what_was_gathered_cross_instead(dtype):
+    program = Program((1, 2))
+    x = "%x" if dtype == "f32" else program.cast("%x")
+    ops = program.check(program.reduce(program.gather(x, "rows", 0), 0))
+    assert (ops["AllReduceOp"], ops["AllGatherOp"]) == (1, 0)
