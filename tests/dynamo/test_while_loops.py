@@ -57,6 +57,19 @@ def test_values_stay_on_the_device_between_steps(loops: list[Loop], steps: int) 
     assert all(x.device.type == "tt" for x in seen or [])
 
 
+@pytest.mark.filterwarnings("error::tt_torch.driver.partition.HostFallbackWarning")
+def test_results_of_a_loop_stay_on_the_device_if_it_reads_them(loops: list[Loop]) -> None:
+    def program(x: torch.Tensor, n: torch.Tensor) -> Any:
+        steps, y = counted(x, n)
+        return steps, y * 2
+
+    n, run, seen = torch.tensor(3), compiled(program), list[str]()
+    torch.testing.assert_close(run(X, n), program(X, n))
+    loops[0].register_forward_hook(lambda loop, inputs, results: seen.extend(x.device.type for x in results))
+    run(X, n)
+    assert seen == ["cpu", "tt"]
+
+
 @pytest.mark.filterwarnings("ignore::tt_torch.driver.partition.HostFallbackWarning")
 @pytest.mark.parametrize("op", [torch.sin, lambda y: torch.linalg.eigvalsh(y[:, :3]).sum() + y])
 def test_a_loop_without_a_step_gives_a_copy(op: Program) -> None:
