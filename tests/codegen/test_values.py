@@ -124,7 +124,7 @@ def test_what_cannot_be_rendered():
                 "MatmulMultiCoreReuseMultiCast1DProgramConfig": {
                     "compute_with_storage_grid_size": {"x": 8, "y": 7},
                     "per_core_m": 1,
-                    "fused_activation": {"op_type": "Gelu", "params": []},
+                    "fused_activation": {"op_type": "Gelu"},
                     "hop_cores": {"core_ranges": []},
                 }
             },

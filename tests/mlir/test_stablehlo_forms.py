@@ -17,6 +17,8 @@ from tt_torch.mlir import pipeline
 from tt_torch.mlir.context import make_context
 from tt_torch.mlir.ttnn.to_binary import translate
 from tt_torch.runtime import Binary, Executable
+from tt_torch.wire.calls import op_histogram
+from tt_torch.wire.decode import decode
 
 
 @dataclass(frozen=True)
@@ -240,3 +242,13 @@ def test_random_integers() -> None:
     values, counts = numbers.unique(return_counts=True)
     assert values.tolist() == list(range(-3, 5))
     assert (counts - 768).abs().max() < 5 * 768**0.5
+
+
+def test_a_rounding_that_keeps_the_exponent_needs_no_limits() -> None:
+    def ops(form: str) -> int:
+        body = f"%0 = stablehlo.reduce_precision %x, format = {form} : tensor<4xf32> return %0 : tensor<4xf32>"
+        with make_context():
+            module = ir.Module.parse(f"func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {{ {body} }}")
+            return op_histogram(decode(compile_module(module, CompilerConfig()))).total()
+
+    assert ops("e8m5") < ops("e7m5") - 3
