@@ -85,10 +85,10 @@ WHOLE: dict[str, Callable[[ir.Operation, Cores], float]] = {
 
 
 def choices(op: ir.Operation, cores: Cores, wanted: Asked = NOTHING) -> Iterator[Choice]:
-    """The forms of an op with tensors that are split over the cores, if it has such forms and one result. Among them
-    are those that an override asks for."""
+    """The forms of an op with tensors that are split over the cores, if it has such forms. Among them are those that an
+    override asks for."""
     family = FAMILIES.get(op.name)
-    if family is not None and len(op.results) == 1 and layout_of(op.results[0]).tiled and _has_rows(op):
+    if family is not None and layout_of(op.results[0]).tiled and _has_rows(op):
         yield from family(op, cores, wanted)
 
 
