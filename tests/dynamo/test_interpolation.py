@@ -144,6 +144,7 @@ def test_a_large_image_takes_no_more_memory_than_its_elements() -> None:
     assert compiled.executor.executable.memory_stats()["dram_peak"] - held < 1.1 * bytes_of_elements
 
 
+@pytest.mark.filterwarnings("error::tt_torch.driver.partition.HostFallbackWarning")
 @pytest.mark.parametrize("mode", ["linear", "nearest"])
 def test_a_long_dimension_has_no_matrix(mode: str) -> None:
     """For this length, a matrix of weights would take 2 GB."""
