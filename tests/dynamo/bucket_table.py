@@ -164,6 +164,7 @@ REFUSED: list[tuple[str, str, Callable[[torch.Tensor], Any]]] = [
         lambda x: F.layer_norm(x.transpose(1, 2), [x.shape[1]]),
     ),
     ("aten.native_group_norm", "it mixes along a padded dimension", lambda x: F.group_norm(x.transpose(1, 2), 4)),
+    ("aten.native_group_norm", "it mixes along a padded dimension", lambda x: F.group_norm(x, 1)),
     (
         "aten._native_batch_norm",
         "it mixes along a padded dimension",
