@@ -219,9 +219,11 @@ RNG = ", %n, distribution = {} : (tensor<f32>, tensor<f32>, tensor<2xi64>) -> "
     [
         (SCALARS + SIZES + "stablehlo.rng %c, %d" + RNG.format("UNIFORM"), 3.5, 3 / 12**0.5),
         (SIZES + "stablehlo.rng %a, %b" + RNG.format("UNIFORM"), 3.5, 3 / 12**0.5),
+        (SCALARS + SIZES + "stablehlo.rng %a, %d" + RNG.format("UNIFORM"), 3.5, 3 / 12**0.5),
+        (SCALARS + SIZES + "stablehlo.rng %c, %b" + RNG.format("UNIFORM"), 3.5, 3 / 12**0.5),
         (SCALARS + SIZES + "stablehlo.rng %c, %d" + RNG.format("NORMAL"), 2.0, 5.0),
     ],
-    ids=["uniform", "uniform between inputs", "normal"],
+    ids=["uniform", "uniform between inputs", "uniform from an input", "uniform up to an input", "normal"],
 )
 def test_random_numbers(body: str, mean: float, deviation: float) -> None:
     """Mean and deviation of 6,144 numbers are within four standard errors, and each run draws other numbers."""
