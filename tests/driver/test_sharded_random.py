@@ -161,6 +161,26 @@ def test_split_layers_train_with_dropout_as_one_chip():
     torch.testing.assert_close(found, on_one_chip(model, x))
 
 
+def attention(x):
+    """Attention with dropout, and its gradient."""
+    torch._dynamo.reset()
+    torch.manual_seed(3)
+    x = x.detach().requires_grad_()
+    run = torch.compile(lambda x: F.scaled_dot_product_attention(x, x * 2, x + 1, dropout_p=0.3), backend="tt")
+    result = run(x)
+    result.square().sum().backward()
+    return [(v.full_tensor() if isinstance(v, DTensor) else v).detach().cpu() for v in (result, x.grad)]
+
+
+@pytest.mark.parametrize(
+    "placements", [(Shard(0), Shard(1)), (Shard(1), Replicate()), (Replicate(), Shard(0))], ids=str
+)
+def test_attention_with_dropout_is_that_of_one_chip(placements):
+    x = torch.randn(4, 4, 8, 16)
+    mesh = init_device_mesh("tt", (2, 2))
+    torch.testing.assert_close(attention(distribute_tensor(x, mesh, placements)), attention(x.to("tt")))
+
+
 @pytest.mark.parametrize("compiled", [False, True])
 def test_dropout_of_plain_results_drops_other_elements_of_each_part(compiled):
     """By default, parallel layers give plain tensors of each chip: parts, and sums that all chips have."""

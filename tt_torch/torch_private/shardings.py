@@ -16,7 +16,7 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor, Partial, Replicate, Shard
 from torch.distributed.tensor import _api as _of_new_tensors  # 2.13.0: for of_a_mesh
 from torch.distributed.tensor import _utils as _of_tensors  # 2.13.0: for _cost
-from torch.distributed.tensor._dtensor_spec import DTensorSpec  # 2.13.0: for _whole
+from torch.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta  # 2.13.0: for _whole
 from torch.distributed.tensor._op_schema import OpSchema, OutputSharding  # 2.13.0: for _of_a_whole_tensor
 from torch.distributed.tensor._ops import utils as _of_rules  # 2.13.0: for _cost
 from torch.distributed.tensor.debug import _clear_sharding_prop_cache  # 2.13.0: for put_in
@@ -128,9 +128,11 @@ def _whole_without_rule(of: Any) -> Callable[..., Any]:
             if not _takes_whole_tensors(op_call):
                 raise
         except RuntimeError:
-            if op_call is not aten._unsafe_view.default:
+            if op_call is aten._unsafe_view.default:
+                return _of_a_whole_tensor(given[2].schema)
+            if op_call is not aten.bmm.default or not _split_alike(given[2].schema):
                 raise
-            return _of_a_whole_tensor(given[2].schema)
+            return _of_equal_parts(given[2].schema)
         register_sharding(op_call)(partial(_whole, len(schema(op_call).returns)))
         return of(op_call, *given, **named)
 
@@ -147,6 +149,23 @@ def _of_a_whole_tensor(asked: OpSchema) -> OutputSharding:
     rules = DTensor._op_dispatcher.sharding_propagator  # 2.13.0: without it these views would be errors
     made = rules.propagate_op_sharding_non_cached(whole)
     return OutputSharding(made.output_spec, redistribute_schema=whole, needs_redistribute=True)
+
+
+def _split_alike(asked: OpSchema) -> bool:
+    """Whether both operands are split in the same way, along dimension 0 only."""
+    x, y = asked.args_schema
+    assert isinstance(x, DTensorSpec) and isinstance(y, DTensorSpec)
+    return x.placements == y.placements and all(p.is_replicate() or getattr(p, "dim", None) == 0 for p in x.placements)
+
+
+def _of_equal_parts(asked: OpSchema) -> OutputSharding:
+    """Each chip multiplies its matrices. PyTorch's rule fails if a batch and heads were split before they were joined,
+    as in attention with dropout."""
+    x, y = asked.args_schema
+    assert isinstance(x, DTensorSpec) and isinstance(y, DTensorSpec) and x.tensor_meta
+    shape = torch.Size([x.shape[0], x.shape[1], y.shape[2]])
+    meta = TensorMeta(shape, (shape[1] * shape[2], shape[2], 1), x.tensor_meta.dtype)
+    return OutputSharding(DTensorSpec(x.mesh, x.placements, tensor_meta=meta))
 
 
 def _takes_whole_tensors(op: Any) -> bool:
