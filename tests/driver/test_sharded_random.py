@@ -13,8 +13,9 @@ from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+from transformers import BertConfig, BertForSequenceClassification
 
-from tt_torch.errors import CollectiveError
+from tt_torch.errors import CollectiveError, ShardingError
 from tt_torch.torch_private.one_process import parts_of
 from tt_torch.wire.calls import device_ops
 from tt_torch.wire.decode import decode
@@ -103,6 +104,44 @@ def test_new_random_tensors_are_those_of_one_chip():
         (found,) = drawn(lambda _, f=make: [f(8, 6, device_mesh=mesh, placements=[Shard(0), Shard(1)])], None)
         assert torch.equal(found, *drawn(lambda _, f=one: [f(8, 6, device="tt")], None))
     assert distributed.randn(4, device_mesh=mesh, requires_grad=True, dtype=torch.float64).requires_grad
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_new_tensors_of_a_mesh(compiled):
+    mesh = init_device_mesh("tt", (2, 2))
+    x = distribute_tensor(torch.randn(8, 6), mesh, [Shard(0), Shard(1)])
+    of_mesh = {"device_mesh": mesh, "placements": x.placements}
+
+    def new(x):
+        drawn = distributed.rand(8, 6, **of_mesh)
+        return [x + distributed.full((8, 6), 2.0, **of_mesh), distributed.zeros(8, 6, **of_mesh).add_(x), x * 0 + drawn]
+
+    torch.manual_seed(4)
+    plus, written, drawn = [r.full_tensor().cpu() for r in (torch.compile(new, backend="tt") if compiled else new)(x)]
+    torch.testing.assert_close([plus - 2, written], [x.full_tensor().cpu()] * 2)
+    assert drawn.min() >= 0 and drawn.max() < 1 and drawn.unique().numel() == 48
+
+
+def test_parts_of_several_sizes_are_refused():
+    mesh = init_device_mesh("tt", (2,))
+    with pytest.raises(ShardingError, match="dimension 0 is split over 2 chips"):
+        distributed.zeros(9, device_mesh=mesh, placements=[Shard(0)])
+
+
+@pytest.mark.slow
+def test_bert_trains_with_dropout_as_on_one_chip():
+    config = BertConfig(vocab_size=99, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64)
+    model, words = BertForSequenceClassification(config), torch.randint(99, (8, 12))
+    found = []
+    for options in ({}, {"mesh_shape": (2, 2), "automatic_parallelization": True}):
+        torch._dynamo.reset()
+        torch.manual_seed(5)
+        trained = copy.deepcopy(model).train()
+        run = torch.compile(trained, backend="tt", dynamic=False, options=options)
+        loss = run(input_ids=words, labels=torch.arange(8) % 2).loss
+        loss.backward()
+        found.append([loss.detach(), *(p.grad for p in trained.parameters())])
+    torch.testing.assert_close(found[1], found[0], rtol=1e-5, atol=1e-6)
 
 
 def test_an_op_without_a_way_to_draw_is_refused():

@@ -1,4 +1,4 @@
-"""Random numbers of DTensors, while this process has a mesh of chips.
+"""Random numbers of DTensors, and new DTensors, while this process has a mesh of chips.
 
 The numbers of the whole tensor are drawn, as one chip would draw them, and each chip takes its part. So they do not
 depend on how a tensor is split. In a program, each chip computes its part only: `dynamo/collectives.py`.
@@ -8,15 +8,19 @@ Importing this module imports torch.distributed.tensor.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch.distributed.device_mesh import DeviceMesh
-from torch.distributed.tensor import DTensor, Replicate
+from torch.distributed.device_mesh import (
+    DeviceMesh,
+    _mesh_resources,  # 2.13.0: for new_of_a_mesh
+)
+from torch.distributed.tensor import DTensor, Replicate, Shard
 from torch.distributed.tensor.placement_types import Placement
 
-from tt_torch.torch_private.chips import RUNNING
+from tt_torch.errors import ShardingError
+from tt_torch.torch_private.chips import RUNNING, of_parts
 from tt_torch.torch_private.marks import part_of_graphs
 from tt_torch.torch_private.ops import OpOverload, schema
 from tt_torch.torch_private.sharded_norms import as_dtensor, handles, local, named
@@ -115,18 +119,41 @@ def _dropout(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[to
     return DTensor.from_local(result, mesh, x.placements, run_check=False), mask
 
 
-# 2.13.0: without it `torch.distributed.tensor.rand` and `randn` would ask the device for a kind of state that it lacks.
-def of_a_mesh(of: Callable[..., DTensor]) -> Any:
-    """The function that makes new DTensors. It draws random ones as the ops above do."""
+# 2.13.0: without it `torch.distributed.tensor.rand` and `randn` would ask the device for a kind of state that it lacks,
+# and a write to `zeros` and others that are split would be an error, because all chips would share the memory of their
+# parts. Dynamo would fail in these functions, because it does not know numbers with a value per chip.
+def new_of_a_mesh(
+    init_op: Any, size: Sequence[int], device_mesh: Any = None, placements: Any = None, **named: Any
+) -> torch.Tensor:
+    """Makes the DTensors of `torch.distributed.tensor.zeros` and others. It draws random ones as the ops above do."""
+    mesh = device_mesh or _mesh_resources.get_current_mesh()
+    placements = placements or [Replicate()] * mesh.ndim
+    shape, traced = _part_of(size, mesh, placements), torch.compiler.is_compiling()
+    requires_grad = named.pop("requires_grad")
+    given = {**named, "device": mesh.device_type}
+    if init_op in (torch.rand, torch.randn):
+        drawn = init_op(size, **given)
+        if not traced:
+            _require_same(drawn)
+        whole = DTensor.from_local(drawn, mesh, [Replicate()] * mesh.ndim, run_check=False)
+        return whole.redistribute(mesh, placements).requires_grad_(requires_grad)
+    if traced or shape == list(size):
+        own = init_op(shape, **given)
+    else:
+        own = of_parts([init_op(shape, **given) for _ in RUNNING[-1].ranks])
+    return DTensor.from_local(own, mesh, placements, run_check=False).requires_grad_(requires_grad)
 
-    def _dtensor_init_helper(
-        init_op: Any, size: Any, device_mesh: Any = None, placements: Any = None, **named: Any
-    ) -> torch.Tensor:
-        if init_op not in (torch.rand, torch.randn):
-            return of(init_op, size, device_mesh, placements, **named)
-        made = of(torch.empty, size, device_mesh, placements, **named)
-        drawn = init_op(size, dtype=made.dtype, device=made.device)
-        return _split(drawn, made).requires_grad_(made.requires_grad)
 
-    part_of_graphs(_dtensor_init_helper)
-    return _dtensor_init_helper
+part_of_graphs(new_of_a_mesh)
+
+
+def _part_of(size: Sequence[int], mesh: DeviceMesh, placements: Sequence[Placement]) -> list[int]:
+    """The shape of a chip's part. Raises ShardingError if the parts have several sizes."""
+    shape = list(size)
+    for axis, placement in enumerate(placements):
+        if isinstance(placement, Shard):
+            count = mesh.size(axis)
+            if shape[placement.dim] % count:
+                raise ShardingError(tuple(size), f"dimension {placement.dim} is split over {count} chips")
+            shape[placement.dim] //= count
+    return shape

@@ -14,7 +14,7 @@ import torch
 from torch.distributed import config
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor, Partial, Replicate, Shard
-from torch.distributed.tensor import _api as _of_new_tensors  # 2.13.0: for of_a_mesh
+from torch.distributed.tensor import _api as _of_new_tensors  # 2.13.0: for new_of_a_mesh
 from torch.distributed.tensor import _utils as _of_tensors  # 2.13.0: for _cost
 from torch.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta  # 2.13.0: for _whole
 from torch.distributed.tensor._op_schema import OpSchema, OutputSharding  # 2.13.0: for _of_a_whole_tensor
@@ -27,7 +27,7 @@ from tt_torch.errors import CollectiveError
 from tt_torch.torch_private.marks import part_of_graphs
 from tt_torch.torch_private.ops import schema
 from tt_torch.torch_private.sharded_norms import HANDLERS, local
-from tt_torch.torch_private.sharded_random import of_a_mesh
+from tt_torch.torch_private.sharded_random import new_of_a_mesh
 from tt_torch.torch_private.trees import tree_leaves
 
 aten = torch.ops.aten
@@ -231,7 +231,7 @@ def put_in() -> Callable[[], None]:
     for module, of in costs:
         module.redistribute_cost = _cost(of)
     make = _of_new_tensors._dtensor_init_helper
-    _of_new_tensors._dtensor_init_helper = of_a_mesh(make)
+    _of_new_tensors._dtensor_init_helper = new_of_a_mesh  # type: ignore[assignment]
     _clear_sharding_prop_cache()
 
     def take_out() -> None:
