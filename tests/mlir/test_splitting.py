@@ -221,6 +221,28 @@ def test_an_untaken_branch_does_not_run() -> None:
     assert model(torch.tensor(True), torch.ones(2)).tolist() == [-1, -1]
 
 
+def test_the_host_computes_nothing_of_an_untaken_branch(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.warns(HostFallbackWarning, match="qr"):
+        model = tt_torch.compile_stablehlo("""
+        func.func @main(%p: tensor<i1>, %x: tensor<4x4xf32>) -> tensor<4x4xf32> {
+          %0 = "stablehlo.if"(%p) ({
+            %y = stablehlo.negate %x : tensor<4x4xf32>
+            stablehlo.return %y : tensor<4x4xf32>
+          }, {
+            %z = stablehlo.add %x, %x : tensor<4x4xf32>
+            %r:2 = stablehlo.custom_call @lapack_sgeqrf_ffi(%z) {mhlo.backend_config = {}}
+                : (tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<4xf32>)
+            stablehlo.return %r#0 : tensor<4x4xf32>
+          }) : (tensor<i1>) -> tensor<4x4xf32>
+          return %0 : tensor<4x4xf32>
+        }""")
+    calls, qr, x = [], host_functions.FUNCTIONS["qr"], torch.randn(4, 4)
+    monkeypatch.setitem(host_functions.FUNCTIONS, "qr", lambda *args: calls.append(args) or qr(*args))
+    assert torch.equal(model(torch.tensor(True), x), -x) and not calls
+    torch.testing.assert_close(model(torch.tensor(False), x), torch.geqrf(x + x)[0])
+    assert len(calls) == 1
+
+
 def test_a_loop_that_is_too_long_to_be_unrolled() -> None:
     model = tt_torch.compile_stablehlo("""
     func.func @main(%x: tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>) {
