@@ -148,6 +148,8 @@ def test_an_op_without_a_way_to_draw_is_refused():
     x = distribute_tensor(torch.randn(8, 8), init_device_mesh("tt", (2,)), [Shard(0)])
     with pytest.raises(CollectiveError, match=r"rrelu_with_noise.* all chips would draw the same numbers"):
         F.rrelu(x, training=True)
+    with pytest.raises(CollectiveError, match=r"rrelu_with_noise.* of a tensor with a value per chip"):
+        F.rrelu(x.to_local(), training=True)
 
 
 class Layer(nn.Module):

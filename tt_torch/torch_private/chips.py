@@ -116,8 +116,10 @@ class Chips(LocalTensorMode):
     def _drawn(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """An op that draws random numbers. Chips with other values draw other numbers, and those with equal ones the
         same: dropout drops other elements of each part of a layer, and the same ones of a sum, which all chips have."""
-        if self.hosts:
-            raise CollectiveError(f"{func} of a tensor with a value per chip, in several processes", DRAW_WHOLE)
+        written = [i for i, a in enumerate(schema(func).arguments) if a.alias_info and a.alias_info.is_write]
+        if self.hosts or written not in ([], [0]):
+            where = ", in several processes" if self.hosts else ""
+            raise CollectiveError(f"{func} of a tensor with a value per chip{where}", DRAW_WHOLE)
         done: list[tuple[list[Any], Any]] = []
         for rank in sorted(self.ranks):
             given = tree_map(lambda x, r=rank: x._local_tensors[r] if _is_local(x) else x, (args, kwargs))
@@ -126,10 +128,10 @@ class Chips(LocalTensorMode):
             if same is None:
                 found = func(*given[0], **given[1])
             else:
-                found = given[0][0].copy_(same) if schema(func).is_mutable else tree_map(torch.clone, same)
+                found = given[0][0].copy_(same) if written else tree_map(torch.clone, same)
             done.append((before, found))
         made = [found for _, found in done]
-        if schema(func).is_mutable:
+        if written:
             return args[0]
         return of_parts(made) if isinstance(made[0], torch.Tensor) else tuple(map(of_parts, zip(*made, strict=True)))
 
