@@ -262,8 +262,8 @@ def _volumes(op: ir.Operation) -> str:
     a = ods.attrs_of(op)
     if a["groups"] != 1:
         return "groups"
-    channels = shape(op.operands[0])[-1]
-    return f"{channels} channels" if channels % TILE or a["out_channels"] % TILE else ""
+    unit, channels = TILE if math.prod(a["kernel_size"]) % 2 else TILE // 2, shape(op.operands[0])[-1]
+    return f"{channels} channels" if channels % unit or a["out_channels"] % TILE else ""
 
 
 def _rule(names: Sequence[str], *fields: Any, **more: Any) -> dict[str, Rule]:
