@@ -10,7 +10,6 @@ import json
 import os
 import sys
 import tempfile
-import textwrap
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -32,7 +31,7 @@ from tt_torch.dynamo.types import Argument, Result
 from tt_torch.errors import OpByOpError
 from tt_torch.mlir.stablehlo.flatten import flatten
 from tt_torch.mlir.ttir.from_stablehlo.registry import RULES
-from tt_torch.records.lines import Record
+from tt_torch.records.lines import Record, shortened
 from tt_torch.waiting import waiting
 from tt_torch.workers.engine import Item, Limits, Outcome, run
 
@@ -200,5 +199,5 @@ def _line(record: Record) -> str:
     if record["pcc"] is not None:
         parts.append(f"PCC {float(record['pcc']):.6g}")
     if record["verdict"] not in ("executed", "compiled"):
-        parts.append(textwrap.shorten(record["message"] or record["error"], 120, placeholder=" ..."))
+        parts.append(shortened(" ".join((record["message"] or record["error"]).split()), 120))
     return ", ".join(parts)

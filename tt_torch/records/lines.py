@@ -83,6 +83,11 @@ def _inside(value: Any) -> Iterable[Any]:
     return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
 
 
+def shortened(text: str, most: int = 160) -> str:
+    """The text, or its first `most` characters and an ellipsis, so that one sees that it goes on."""
+    return text if len(text) <= most else f"{text[:most]}…"
+
+
 @functools.cache
 def provenance() -> Record:
     """The commit and the package versions."""

@@ -10,13 +10,12 @@ from rich.console import Console
 from rich.table import Column, Table
 
 from tt_torch.records.console import plain_console
-from tt_torch.records.lines import Record
+from tt_torch.records.lines import Record, shortened
 
 GOOD = ("match", "eager-raises-same")
 COMPILE_SECONDS = 10.0  # of processor time: the limit for the compilation of one op
 _TOP = 25
 _WORST = 10
-_LONGEST = 160  # characters of a reason
 
 
 def print_summary(records: Sequence[Record], console: Console | None = None) -> None:
@@ -103,17 +102,13 @@ def host_reasons(records: Sequence[Record]) -> Counter[str]:
 
 
 def _failure(record: Record) -> list[str]:
-    told = f"{record['verdict']}: {record.get('error', '')}: {_cut(record.get('message', ''))}"
+    told = f"{record['verdict']}: {record.get('error', '')}: {shortened(record.get('message', ''))}"
     return [] if good(record) else [told]
 
 
 def _on_host(record: Record) -> list[str]:
-    ops = [f"{op['op']}: {_cut(op['reason'])}" for op in record.get("host_ops", ())]
-    return list(dict.fromkeys(ops + [f"graph break: {_cut(reason)}" for reason in record.get("graph_breaks", ())]))
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+    ops = [f"{op['op']}: {shortened(op['reason'])}" for op in record.get("host_ops", ())]
+    return list(dict.fromkeys(ops + [f"graph break: {shortened(reason)}" for reason in record.get("graph_breaks", ())]))
 
 
 def notes(record: Record) -> list[str]:
