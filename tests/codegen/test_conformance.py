@@ -64,25 +64,21 @@ def binaries(rows: Sequence[tuple[Row, torch.dtype]], device: str) -> list[bytes
     return [executor.binary for executor in made]
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def failures(checkers, dispatched):
     """A function that checks binaries on a device and returns the failures. If there are none, it runs the binaries."""
 
     def check(device: str, binaries: Iterable[bytes]) -> list[tuple[str, ...]]:
-        return checked(list(binaries), device, checkers, dispatched)
+        found = [(v.op, *v.differences, v.code) for b in binaries for v in checkers(device).check(b).failures]
+        for binary in [] if found else binaries:
+            dispatched(binary, device)
+        return found
 
     return check
 
 
-def checked(binaries: Sequence[bytes], device: str, checkers: Any, dispatched: Any) -> list[tuple[str, ...]]:
-    found = [(v.op, *v.differences, v.code) for b in binaries for v in checkers(device).check(b).failures]
-    for binary in [] if found else binaries:
-        dispatched(binary, device)
-    return found
-
-
 @pytest.fixture(scope="session")
-def checked_rows(request, checkers, dispatched):
+def checked_rows(request, failures):
     """For each device, the failures of the rows of the op table that were selected."""
     selected: dict[str, dict[str, Any]] = {device: {} for device in ARCHS}
     for item in request.session.items:
@@ -91,7 +87,7 @@ def checked_rows(request, checkers, dispatched):
             selected[given["device"]][item.callspec.id] = given["row"], given["dtype"]
 
     def check(device: str, names: Sequence[str]) -> list[list[tuple[str, ...]]]:
-        found = checked(binaries([selected[device][name] for name in names], device), device, checkers, dispatched)
+        found = failures(device, binaries([selected[device][name] for name in names], device))
         assert len(names) == 1 or not found, found  # each row is then checked alone
         return [found for _ in names]
 
