@@ -35,7 +35,7 @@ def told() -> Iterator[list[Warning]]:
 def warn(message: Warning, location: str = "") -> None:
     """Warns at `location` if it is a line of the form `file.py:12`, or else at the user's line that is running.
 
-    Nothing depends on where in this package or in PyTorch the reason was found out.
+    The line of this package or of PyTorch that calls this function does not matter.
     """
     for heard in _hearing:
         heard.append(message)

@@ -53,7 +53,7 @@ def no_mesh_afterwards():
 
 
 def drawn(functions, x):
-    """What each function draws, as whole tensors on the CPU."""
+    """Returns the whole tensors that the functions draw, on the CPU."""
     torch._dynamo.reset()
     torch.manual_seed(11)
     results = [(r.full_tensor() if isinstance(r, DTensor) else r).cpu() for r in functions(x)]

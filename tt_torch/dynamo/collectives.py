@@ -188,19 +188,17 @@ def _reasons_after(node: Node, read: frozenset[tuple[int, int]]) -> frozenset[tu
 def draw_for_each_chip(gm: GraphModule, mesh: Mesh) -> None:
     """Gives chips that have other values of a tensor other seeds for random numbers in its form.
 
-    In a layer whose parts are plain tensors of each chip, dropout so drops other elements of each part, and the same
-    ones of a sum, which all chips have.
+    If the parts of a layer are plain tensors of each chip, dropout drops other elements of each part. It drops the same
+    elements of a sum, which all chips have.
     """
     axes_of_each = varying(gm.graph)
-    chips = list(product(range(mesh[0]), range(mesh[1])))
     for node in gm.graph.find_nodes(op="call_function", target=SEED):
         (like,) = node.args or (None,)
-        axes = axes_of_each.get(like, frozenset())
+        axes = sorted(axes_of_each.get(like, ()))
         node.args = ()
         if axes:
-            places = [sum(chip[axis] * mesh[1] ** (1 - axis) for axis in axes) for chip in chips]
             with gm.graph.inserting_before(node.next):
-                own = _own(node, [place * SPREAD % 2**31 for place in places], mesh)
+                own = _own(node, [place * SPREAD % 2**31 for place in _places(axes, mesh)], mesh)
                 new = call(node, aten.add.Tensor, node, own)
             node.replace_all_uses_with(new, lambda user, new=new: user is not new)
     gm.recompile()

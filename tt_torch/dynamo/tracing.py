@@ -50,16 +50,23 @@ traced_for_device = dynamo.compiled_within(lambda frame: tracing_for_device())
 
 def partition(joint: GraphModule, inputs: Sequence[object], **facts: object) -> tuple[GraphModule, GraphModule]:
     """AOTAutograd's partition, which keeps the seeds, so that checkpointing draws the same random numbers again."""
-    of_gradients: set[Node] = set()
-    for node in joint.graph.nodes:
-        if node.op == "placeholder" and node.name.startswith("tangents"):
-            of_gradients.add(node)
-        elif node.target is SEED:
-            node.meta["recompute"] = CheckpointPolicy.MUST_SAVE
-            node.args = () if of_gradients.intersection(node.all_input_nodes) else node.args
-        elif of_gradients.intersection(node.all_input_nodes):
-            of_gradients.add(node)
+    seeds = joint.graph.find_nodes(op="call_function", target=SEED)
+    of_gradients = _gradients(joint) if seeds else set()
+    for node in seeds:
+        node.meta["recompute"] = CheckpointPolicy.MUST_SAVE
+        if of_gradients.intersection(node.args):  # the forward pass, which draws the seed, has no gradients
+            node.args = ()
     return default_partition(joint, inputs, **facts)
+
+
+def _gradients(joint: GraphModule) -> set[Node]:
+    """The nodes of a joint graph whose values follow from the gradients of its results."""
+    found: set[Node] = set()
+    for node in joint.graph.nodes:
+        given = node.op == "placeholder" and node.name.startswith("tangents")
+        if given or found.intersection(node.all_input_nodes):
+            found.add(node)
+    return found
 
 
 def _step_of(for_each: Callable[..., None]) -> Callable[..., None]:

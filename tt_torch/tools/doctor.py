@@ -38,7 +38,7 @@ class Finding:
 
 
 def ourselves() -> Iterator[Finding]:
-    """Which tt-torch this is, and on what it runs: the first facts that a report of a bug needs."""
+    """Names this tt-torch and its system, which a report of a bug needs first."""
     version, of = metadata.version("tt-torch"), commit()
     yield Finding("ok", "tt-torch", f"{version}, commit {of}" if of else version)
     yield Finding("ok", "system", f"{platform.system()} {platform.machine()}, {' '.join(platform.libc_ver())}")

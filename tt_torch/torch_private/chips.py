@@ -20,7 +20,7 @@ from torch.distributed._local_tensor import (
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor
 
-from tt_torch.errors import CollectiveError
+from tt_torch.errors import CollectiveError, ShardingError
 from tt_torch.torch_private.hosts import Hosts, digest
 from tt_torch.torch_private.marks import part_of_graphs
 from tt_torch.torch_private.ops import schema
@@ -164,6 +164,13 @@ class Chips(LocalTensorMode):
 
 
 part_of_graphs(Chips.__torch_dispatch__)
+
+
+def require_equal_parts(shape: Sequence[int], dim: int, count: int) -> None:
+    """Raises ShardingError unless `count` chips can have parts of one size along a dimension."""
+    if shape[dim] % count:
+        why = f"dimension {dim} is split over {count} chips, and the device needs parts of one size"
+        raise ShardingError(tuple(shape), why)
 
 
 def _writes_plain(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:

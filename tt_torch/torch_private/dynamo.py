@@ -144,8 +144,8 @@ def sizes_static() -> AbstractContextManager[None]:
     return config.patch(automatic_dynamic_shapes=False, assume_static_by_default=True)
 
 
-# 2.13.0: without it each graph would empty the CPU's caches, in 30 to 40 of the 140 ms that a small function takes, to
-# measure a time that is only written to a log.
+# 2.13.0: without it each graph would empty the CPU's caches, in 45 of the 125 ms that a small function takes. This
+# measures a time that is only written to a log.
 def guards_not_timed() -> AbstractContextManager[object]:
     """While this context is active, Dynamo does not measure how long the guards of a new graph take."""
     return mock.patch.object(guards, "profile_guard_manager", lambda *args: 0.0)

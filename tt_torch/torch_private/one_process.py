@@ -43,7 +43,7 @@ from torch.testing._internal.distributed.fake_pg import (
     FakeStore,  # 2.13.0: without it a process group would wait for other processes
 )
 
-from tt_torch.errors import CollectiveError, MeshError, ShardingError
+from tt_torch.errors import CollectiveError, MeshError
 from tt_torch.torch_private import shardings
 from tt_torch.torch_private.chips import (
     EXCHANGES,
@@ -56,6 +56,7 @@ from tt_torch.torch_private.chips import (
     of_parts,
     of_whole,
     parts_of,
+    require_equal_parts,
     running,
 )
 from tt_torch.torch_private.hosts import Hosts, meet
@@ -164,9 +165,7 @@ def _split_here(of: Any) -> Callable[..., torch.Tensor]:
     def _shard_tensor(
         self: Any, tensor: torch.Tensor, mesh: DeviceMesh, mesh_dim: int, src_data_rank: int | None = 0
     ) -> torch.Tensor:
-        if tensor.shape[self.dim] % mesh.size(mesh_dim):
-            chips = f"{mesh.size(mesh_dim)} chips, and the device needs parts of one size"
-            raise ShardingError(tuple(tensor.shape), f"dimension {self.dim} is split over {chips}")
+        require_equal_parts(tensor.shape, self.dim, mesh.size(mesh_dim))
         RUNNING[-1].require_same([tensor], "a tensor that is split over the chips")
         return of(self, tensor, mesh, mesh_dim, None)
 

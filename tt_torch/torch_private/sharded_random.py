@@ -1,7 +1,7 @@
 """Random numbers of DTensors, and new DTensors, while this process has a mesh of chips.
 
 The numbers of the whole tensor are drawn, as one chip would draw them, and each chip takes its part. So they do not
-depend on how a tensor is split. In a program, each chip computes its part only: `dynamo/collectives.py`.
+depend on how a tensor is split. In a program, each chip computes its part only: `dynamo/own_parts.py`.
 
 Importing this module imports torch.distributed.tensor.
 """
@@ -19,8 +19,7 @@ from torch.distributed.device_mesh import (
 from torch.distributed.tensor import DTensor, Replicate, Shard
 from torch.distributed.tensor.placement_types import Placement
 
-from tt_torch.errors import ShardingError
-from tt_torch.torch_private.chips import RUNNING, of_parts
+from tt_torch.torch_private.chips import RUNNING, of_parts, require_equal_parts
 from tt_torch.torch_private.marks import part_of_graphs
 from tt_torch.torch_private.ops import OpOverload, schema
 from tt_torch.torch_private.sharded_norms import as_dtensor, handles, local, named
@@ -52,10 +51,6 @@ OF_VALUES = [
     aten.normal.float_Tensor,
     *_overloads("_standard_gamma binomial multinomial poisson"),
 ]
-
-
-def _mesh_of(args: Sequence[object]) -> DeviceMesh:
-    return next(x.device_mesh for x in args if isinstance(x, DTensor))
 
 
 def _placements(x: DTensor) -> list[Placement]:
@@ -95,10 +90,10 @@ def _of_a_form(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> DTenso
 
 @handles(*OF_VALUES)
 def _of_values(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> DTensor:
-    mesh = _mesh_of(args)
+    like = next(x for x in args if isinstance(x, DTensor))
+    mesh = like.device_mesh
     everywhere = [Replicate()] * mesh.ndim
     given = [local(x, mesh, everywhere) if isinstance(x, torch.Tensor) else x for x in args]
-    like = next(x for x in args if isinstance(x, DTensor))
     if schema(op).is_mutable:
         return _written(as_dtensor(args[0], mesh), op(given[0].clone(), *given[1:], **kwargs))
     drawn = op(*given, **kwargs)
@@ -152,8 +147,6 @@ def _part_of(size: Sequence[int], mesh: DeviceMesh, placements: Sequence[Placeme
     shape = list(size)
     for axis, placement in enumerate(placements):
         if isinstance(placement, Shard):
-            count = mesh.size(axis)
-            if shape[placement.dim] % count:
-                raise ShardingError(tuple(size), f"dimension {placement.dim} is split over {count} chips")
-            shape[placement.dim] //= count
+            require_equal_parts(shape, placement.dim, mesh.size(axis))
+            shape[placement.dim] //= mesh.size(axis)
     return shape
