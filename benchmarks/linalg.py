@@ -53,6 +53,7 @@ class Case:
 CASES = {
     aten.linalg_solve_triangular.default: Case("Cholesky", lambda x: (x, _sides(x)), {"upper": True}),
     aten.triangular_solve.default: Case("Cholesky", lambda x: (_sides(x), x)),
+    aten.cholesky.default: Case("Cholesky", lambda x: (x,)),
     aten.linalg_cholesky_ex.default: Case("Cholesky", lambda x: (x,)),
     aten.cholesky_solve.default: Case("Cholesky", lambda x: (_sides(x), torch.linalg.cholesky(x))),
     aten.cholesky_inverse.default: Case("Cholesky", lambda x: (torch.linalg.cholesky(x),)),

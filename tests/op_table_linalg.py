@@ -49,6 +49,7 @@ LINALG = [
     _row("solve_ex of a vector", linalg.solve_ex, _definite(*SQUARE), (5,)),
     _row("solve_ex of vectors", linalg.solve_ex, _definite(*BATCH), (2, 4)),
     _row("solve_ex right", lambda a, b: linalg.solve_ex(a, b, left=False), _definite(*SQUARE), (2, 5)),
+    _row("torch.cholesky upper", lambda x: torch.cholesky(x, upper=True), _definite(*BATCH)),
     _row("cholesky_ex", linalg.cholesky_ex, _definite(*BATCH)),
     _row("cholesky_ex upper", lambda x: linalg.cholesky_ex(x, upper=True), _definite(*SQUARE)),
     _row("cholesky_ex indefinite", lambda x: linalg.cholesky_ex(x).info, tensor([[1.0, 2], [2, 1]])),

@@ -15,26 +15,36 @@ from tt_torch.dynamo.calls import CHECKS, Check
 
 
 def defer_checks(gm: GraphModule) -> list[Check]:
-    """Removes the checks from the graph and returns them. The tensor that a check reads becomes an extra result."""
-    nodes = [n for n in gm.graph.nodes if _is_check(n)]
+    """Removes the checks from the graph and returns them. The tensor that a check reads becomes an extra result.
+
+    A check in the user's function has tokens, which keep the order of effects. One that a decomposition calls has none.
+    """
+    nodes = [n for n in gm.graph.nodes if n.target in CHECKS or _has_tokens(n)]
     (output,) = (n for n in gm.graph.nodes if n.op == "output")
     checks: list[Check] = []
     for node in nodes:
-        token, op, read, *rest = node.args
+        op, read, *rest = node.args[1:] if _has_tokens(node) else (node.target, *node.args)
         checks.append(Check(CHECKS[op], tuple(rest), dict(node.kwargs)))
         output.args = ((*output.args[0], read),)
-        for result in list(node.users):  # these are only tokens, which keep the order of effects
-            assert result.target is operator.getitem
-            result.replace_all_uses_with(token)
-            gm.graph.erase_node(result)
+        if _has_tokens(node):
+            _pass_token(node, output)
         gm.graph.erase_node(node)
-        if token.op == "placeholder" and set(token.users) <= {output}:  # its value is None
-            token.replace_all_uses_with(None)
-            token.meta["val"] = None
     if nodes:
         gm.recompile()
     return checks
 
 
-def _is_check(node: Node) -> bool:
+def _has_tokens(node: Node) -> bool:
     return node.target is torch.ops.higher_order.with_effects and node.args[1] in CHECKS
+
+
+def _pass_token(node: Node, output: Node) -> None:
+    """Gives the token of a check that is removed to what comes after the check. The first token of all is None."""
+    token = node.args[0]
+    for result in list(node.users):
+        assert result.target is operator.getitem
+        result.replace_all_uses_with(token)
+        node.graph.erase_node(result)
+    if token.op == "placeholder" and set(token.users) <= {output, node}:
+        token.replace_all_uses_with(None)
+        token.meta["val"] = None

@@ -145,6 +145,13 @@ def cholesky_ex(
     return NotImplemented if check_errors else _cholesky(a, upper)
 
 
+@unrolled(aten.cholesky.default, "Cholesky")
+def cholesky(a: Tensor, upper: bool = False) -> Tensor:
+    factor, info = _cholesky(a, upper)
+    aten._linalg_check_errors(info, "cholesky", is_matrix=a.dim() == 2)
+    return factor
+
+
 @unrolled(aten.cholesky_solve.default, "Cholesky", matrix=1)
 def cholesky_solve(b: Tensor, a: Tensor, upper: bool = False) -> Tensor:
     lower = a.mT if upper else a
