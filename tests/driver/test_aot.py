@@ -95,6 +95,13 @@ def test_a_model_that_is_no_graph_is_a_compile_error(model: Callable[[torch.Tens
         tt_torch.compile_model(model, (torch.ones(3),))
 
 
+def test_the_error_of_a_graph_break_names_its_line_and_not_dynamos_internals() -> None:
+    with pytest.raises(CompileError) as raised:
+        tt_torch.compile_model(lambda x: print("hello") or x + 1, (torch.ones(3),))
+    reason, line, advice = str(raised.value).split("\n")
+    assert "`print`" in reason and line.startswith(f"  at {__file__}:") and "`tt-torch explain`" in advice
+
+
 @pytest.mark.parametrize("function", [torch.nonzero, lambda x: x[x > 0]])
 def test_shapes_that_depend_on_values_are_refused(function: Callable[[torch.Tensor], torch.Tensor]) -> None:
     with pytest.raises(CompileError, match="depends on values"):

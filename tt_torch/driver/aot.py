@@ -32,6 +32,7 @@ from tt_torch.errors import CompileError, ConfigError, TTTorchError, add_note
 from tt_torch.torch_private.aot import backward_ahead_of_time, written_inputs
 from tt_torch.torch_private.capture import Capture, captured
 from tt_torch.torch_private.dynamo import Unsupported, UserError
+from tt_torch.torch_private.graph_breaks import line_and_reason
 from tt_torch.torch_private.modes import without_modes
 from tt_torch.torch_private.tensors import storage_of
 
@@ -233,8 +234,10 @@ def _captured(model: Model, call: Call) -> Capture:
         with tracing_for_device():
             capture = captured(by_itself(model), call.args, call.kwargs)
     except (Unsupported, UserError) as failure:
+        line, reason = line_and_reason(failure)
+        stopped = f"the model cannot be captured as one graph: {reason}\n  at {line or 'an unknown line'}"
         advice = "torch.compile with tt_torch.backend accepts models of several graphs"
-        raise CompileError(f"the model cannot be captured as one graph; {advice}: {failure}") from failure
+        raise CompileError(f"{stopped}\n  {advice}; `tt-torch explain` lists them") from failure
     if capture is None:
         raise CompileError("nothing was compiled: the model computes no tensor")
     if capture.reads_values:

@@ -91,13 +91,26 @@ def _noted(code: CodeType) -> Iterator[dict[GraphBreak, None]]:
 
 def _break(error: Exception, left: Left, code: CodeType) -> GraphBreak:
     """The break that an error of Dynamo means. Its line is that of the function if the error has no line of its own."""
-    stack: list[traceback.FrameSummary] = list(getattr(error, "real_stack", None) or [])
-    files = [line.filename for line in stack] or [code.co_filename]
-    position = user_code.innermost(files)
+    line, reason = line_and_reason(error)
+    files = [frame.filename for frame in _stack(error)] or [code.co_filename]
     own = f"{code.co_filename}:{code.co_firstlineno}"
-    location = f"{files[position]}:{stack[position].lineno}" if stack and position is not None else own
-    message = getattr(error, "msg", None) or str(error)
-    return GraphBreak(location, left, _reason(message), _is_asked_for(message, left, files[-1]))
+    return GraphBreak(line or own, left, reason, _is_asked_for(_message(error), left, files[-1]))
+
+
+def line_and_reason(error: Exception) -> tuple[str, str]:
+    """The user's line that an error of Dynamo is about, as "file:number" or "", and the reason in one line."""
+    stack = _stack(error)
+    position = user_code.innermost([frame.filename for frame in stack])
+    line = "" if position is None else f"{stack[position].filename}:{stack[position].lineno}"
+    return line, _reason(_message(error))
+
+
+def _stack(error: Exception) -> list[traceback.FrameSummary]:
+    return list(getattr(error, "real_stack", None) or [])
+
+
+def _message(error: Exception) -> str:
+    return getattr(error, "msg", None) or str(error)
 
 
 # 2.13.0: the first lines of Dynamo's messages for breaks that somebody asks for: the user, PyTorch's optimizers around
