@@ -46,13 +46,31 @@ def server(tmp_path: Path) -> Iterator[Any]:
 
 
 def _post(server: Any, **body: Any) -> http.client.HTTPResponse:
+    text = json.dumps({"model": server.model, "prompt": PROMPT, "temperature": 0, **body})
+    return _answer(server, "POST", "/v1/completions", text, {"Content-Type": "application/json"})
+
+
+def _get(server: Any, path: str) -> http.client.HTTPResponse:
+    return _answer(server, "GET", path)
+
+
+def _answer(server: Any, *request: Any) -> http.client.HTTPResponse:
     port = server.server.servers[0].sockets[0].getsockname()[1]
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
-    text = json.dumps({"model": server.model, "prompt": PROMPT, "temperature": 0, **body})
-    connection.request("POST", "/v1/completions", text, {"Content-Type": "application/json"})
+    connection.request(*request)
     response = connection.getresponse()
     response.connection = connection  # type: ignore[attr-defined]
     return response
+
+
+@pytest.mark.parametrize("cached", [True, False])
+def test_lists_its_model(server: Any, cached: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache = tmp_path / "hub"
+    if cached:
+        cache.mkdir()
+    monkeypatch.setattr("huggingface_hub.utils._cache_manager.HF_HUB_CACHE", str(cache))
+    (entry,) = json.loads(_get(server, "/v1/models").read())["data"]
+    assert (entry["id"], entry["object"]) == (server.model, "model")
 
 
 def test_answers_and_clients_that_go_away(server: Any, made: list[Executor], monkeypatch: pytest.MonkeyPatch) -> None:

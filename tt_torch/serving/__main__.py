@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 from unittest.mock import patch
 
 import typer
+from huggingface_hub.errors import CacheNotFound
 from transformers import PreTrainedModel
 from transformers.cli.serve import Serve
 from transformers.cli.serving import model_manager
@@ -31,6 +33,16 @@ def models_on_device(max_length: int) -> Iterator[None]:
             model = prepare(super()._load_model(*given, **named), max_length=max_length)
             return _refusing(model, max_length)
 
+        def get_gen_models(self, cache_dir: str | None = None) -> list[dict[str, Any]]:
+            """The entries of `GET /v1/models`: models that are loaded, and those of Hugging Face's cache, if any."""
+            cached: list[dict[str, Any]] = []
+            with suppress(CacheNotFound):
+                cached = super().get_gen_models(cache_dir)
+            loaded = [name.removesuffix("@main") for name in self.loaded_models]
+            own = [{"id": name, "object": "model", "created": started, "owned_by": ""} for name in loaded]
+            return own + [entry for entry in cached if entry["id"] not in loaded]
+
+    started = int(time.time())
     with patch.object(model_manager, "ModelManager", OnDevice):
         yield
 
