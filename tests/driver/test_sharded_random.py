@@ -17,6 +17,7 @@ from transformers import BertConfig, BertForSequenceClassification
 
 from tt_torch.errors import CollectiveError, ShardingError
 from tt_torch.torch_private.one_process import parts_of
+from tt_torch.torch_private.rank_states import TAGGED
 from tt_torch.wire.calls import device_ops
 from tt_torch.wire.decode import decode
 
@@ -150,6 +151,40 @@ def test_an_op_without_a_way_to_draw_is_refused():
         F.rrelu(x, training=True)
     with pytest.raises(CollectiveError, match=r"rrelu_with_noise.* of a tensor with a value per chip"):
         F.rrelu(x.to_local(), training=True)
+
+
+def test_an_op_that_draws_nothing_leaves_the_generators_alone(monkeypatch):
+    x = distribute_tensor(torch.randn(8, 8), init_device_mesh("tt", (4,)), [Shard(0)])
+    with monkeypatch.context() as patched:
+        patched.setattr(torch, "get_rng_state", lambda: pytest.fail("the states are read"))
+        twice = x * 2
+    torch.testing.assert_close(twice.full_tensor(), x.full_tensor() * 2)
+
+
+def test_random_ops_are_those_with_the_tag():
+    """What an op of a DTensor does with the generators depends on it."""
+    found = {op for op in map(overload, torch._C._dispatch_get_all_op_names()) if op and "Generator" in str(op._schema)}
+    assert torch.ops.aten.random_.default in found and len(found) > 80
+    assert [op for op in found if torch.Tag.nondeterministic_seeded not in op.tags] == []
+
+
+def overload(name):
+    namespace, _, rest = name.partition("::")
+    packet, _, variant = rest.partition(".")
+    return (
+        getattr(getattr(getattr(torch.ops, namespace), packet), variant or "default") if namespace in TAGGED else None
+    )
+
+
+def test_an_op_of_the_user_draws_the_same_on_each_chip():
+    """It has no tag, so that PyTorch cannot tell that it draws."""
+    with torch.library._scoped_library("sharded_random_test", "DEF") as library:
+        library.define("noise(Tensor x) -> Tensor")
+        library.impl("noise", lambda x: x + torch.rand(x.shape).to(x.device), "CompositeExplicitAutograd")
+        x = distribute_tensor(torch.zeros(8, 2), init_device_mesh("tt", (4,)), [Shard(0)]).to_local()
+        parts = torch.ops.sharded_random_test.noise(x)
+        first, *others = parts_of(parts)
+        assert len(others) == 3 and all(torch.equal(first, other) for other in others)
 
 
 class Layer(nn.Module):

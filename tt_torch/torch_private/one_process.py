@@ -44,7 +44,7 @@ from torch.testing._internal.distributed.fake_pg import (
 )
 
 from tt_torch.errors import CollectiveError, MeshError
-from tt_torch.torch_private import shardings
+from tt_torch.torch_private import rank_states, shardings
 from tt_torch.torch_private.chips import (
     EXCHANGES,
     MIXED,
@@ -272,6 +272,7 @@ _PATCHES: Sequence[tuple[Any, str, Callable[[Any], Any]]] = (
     (distributed_c10d, "_unregister_all_process_groups", _end_before),
     (LocalTensor, "__torch_dispatch__", _exchanged),
     (AOTDispatchAutograd, "process_runtime_tangent", _also_of_each_chip),
+    *rank_states.PATCHES,
     *((_LocalDeviceMesh, name, _of_all_chips_or_one) for name in _PATCHED_DEVICE_MESH_METHODS),
 )
 
