@@ -53,6 +53,9 @@ LAYERS = {
     "gelu": (lambda: nn.GELU(), WORDS),
 }
 
+# With DTensors, CI tests these and the batch norms: what has a rule of ours, and some of PyTorch's rules. The others
+# have PyTorch's rules or none, and the night tests them.
+OFTEN = ("linear", "embedding", "conv2d", "transposed", "adaptive max pool", "bilinear upsampling", "attention")
 # PyTorch refuses their views if the batch, which is their second dimension, is split twice.
 SPLIT_ONCE = ("attention", "transformer")
 
@@ -138,7 +141,9 @@ def test_a_batch_norm_on_other_meshes(mesh):
     check_plain("batch norm of many channels", mesh)
 
 
-@pytest.mark.parametrize("name", LAYERS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=() if n in OFTEN or "batch norm" in n else pytest.mark.nightly) for n in LAYERS]
+)
 def test_a_distributed_layer(name, recwarn):
     check_distributed(name, compiled=True)
     assert [w for w in recwarn if "/tt_torch/" in w.filename] == []  # Dynamo compiles no function of ours

@@ -70,7 +70,7 @@ def compiled(shape, plan, layers=LAYERS):
     return tt_torch.compile_model(model, (IDS,), kwargs={"use_cache": False})
 
 
-@pytest.mark.parametrize("chips", [2, 8])
+@pytest.mark.parametrize("chips", [2, pytest.param(8, marks=pytest.mark.nightly)])
 def test_tensor_parallel_layers_have_two_sums(chips):
     program = compiled((chips,), tensor_parallel)
     ops = op_histogram(decode(program.binary))
@@ -87,8 +87,15 @@ def test_sequence_parallel_layers_have_two_gathers_and_two_scatters():
     torch.testing.assert_close(program(IDS, use_cache=False).logits.cpu(), llama()(IDS).logits, rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize("plan", [tensor_parallel, sequence_parallel])
-@pytest.mark.parametrize("shape", [(4,), (2, 4)])
+@pytest.mark.parametrize(
+    ("shape", "plan"),
+    [
+        pytest.param((4,), tensor_parallel, marks=pytest.mark.nightly),
+        ((4,), sequence_parallel),
+        pytest.param((2, 4), tensor_parallel, marks=pytest.mark.nightly),
+        pytest.param((2, 4), sequence_parallel, marks=pytest.mark.nightly),
+    ],
+)
 def test_each_chip_would_trace_the_same_program(monkeypatch, shape, plan):
     """The flag of PyTorch that makes a graph the same on all ranks is young."""
     first = compiled(shape, plan, layers=1)

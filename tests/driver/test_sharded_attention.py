@@ -48,8 +48,16 @@ def with_gradients(function, tensors, *others):
     return [result, *torch.autograd.grad(result.square().sum(), tensors)]
 
 
-@pytest.mark.parametrize(("masked", "groups"), [*((masked, HEADS) for masked in MASKS), ("none", 2), ("of heads", 2)])
-@pytest.mark.parametrize("placed", PLACEMENTS)
+def pairs():
+    """All masks with all placements. CI tests each mask with one of them, and the night the others."""
+    masks = [*((masked, HEADS) for masked in MASKS), ("none", 2), ("of heads", 2)]
+    for i, (masked, groups) in enumerate(masks):
+        for j, placed in enumerate(PLACEMENTS):
+            marks = () if i % len(PLACEMENTS) == j else pytest.mark.nightly
+            yield pytest.param(placed, masked, groups, marks=marks)
+
+
+@pytest.mark.parametrize(("placed", "masked", "groups"), [*pairs()])
 def test_attention_equals_that_of_plain_tensors(placed, masked, groups):
     tensors, mask, gqa = inputs(groups), MASKS[masked], groups != HEADS
     expected = with_gradients(attend, tensors, mask, gqa)
