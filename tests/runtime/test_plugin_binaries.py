@@ -30,6 +30,7 @@ def mlp(x, first, bias, second):
 PROGRAMS = {
     "any": (lambda x: (x > 0.9).any(1), lambda: [torch.randn(6, 40)]),
     "avgpool": (lambda x: F.avg_pool2d(x, 2), lambda: [torch.randn(1, 16, 20, 20)]),
+    "bitcast": (lambda x: (x + 1).view(torch.float32), lambda: [torch.randn(4, 33).view(torch.int32)]),
     "elu": (F.elu, lambda: [torch.randn(5, 40)]),
     "gather": (lambda x, i: x.gather(1, i), lambda: [torch.randn(5, 20), index(20, 5, 7)]),
     "scatter": (
@@ -57,6 +58,18 @@ def test_programs(name):
     for resident in ((), range(len(inputs))):
         (result,) = executable(inputs, resident, [expected.dtype])
         torch.testing.assert_close(result, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_fused_attention():
+    """The plugin makes such an op at level 2, and rounds the operands to bfloat16."""
+    torch.manual_seed(0)
+    zero = torch.zeros(())  # the value of rows that are masked completely, of which there are none
+    inputs = [*torch.randn(3, 2, 4, 64, 32), torch.randn(1, 1, 64, 64), zero]
+    query, key, value, mask, _ = (x.bfloat16() for x in inputs)
+    middle = F.scaled_dot_product_attention(query, key, value, is_causal=True, scale=0.3)
+    expected = F.scaled_dot_product_attention(middle, key, value, mask, scale=0.5)
+    (result,) = Executable(Binary.load(DATA / "attention.ttnn"))(inputs, (), [torch.float32])
+    torch.testing.assert_close(result, expected.float(), rtol=2**-7, atol=2**-10)
 
 
 # On eight chips. x: the mesh's second axis splits the columns of the input; the sum is over the chips' parts.
