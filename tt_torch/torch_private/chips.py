@@ -124,11 +124,11 @@ class Chips(LocalTensorMode):
         for rank in sorted(self.ranks):
             given = tree_map(lambda x, r=rank: x._local_tensors[r] if _is_local(x) else x, (args, kwargs))
             before = [x.clone() for x in tree_leaves(given) if isinstance(x, torch.Tensor)]
-            same = next((found for earlier, found in done if all(map(_same, earlier, before))), None)
-            if same is None:
+            drawn = next((found for earlier, found in done if all(map(same, earlier, before))), None)
+            if drawn is None:
                 found = func(*given[0], **given[1])
             else:
-                found = given[0][0].copy_(same) if written else tree_map(torch.clone, same)
+                found = given[0][0].copy_(drawn) if written else tree_map(torch.clone, drawn)
             done.append((before, found))
         made = [found for _, found in done]
         if written:
@@ -147,7 +147,7 @@ class Chips(LocalTensorMode):
     def _common(self, x: Any) -> Any:
         """The value that all chips have, for an op that writes to a plain tensor. It would run once per chip."""
         first, *others = parts_of(x) or [x]
-        if not all(torch.equal(first, other) for other in others):
+        if not all(same(first, other) for other in others):
             raise CollectiveError("a plain tensor, which all chips have, would get another value on each chip")
         if others:
             self.require_same([first], "the new value of a plain tensor, which all chips have,")
@@ -193,7 +193,7 @@ def _of_a_graph(values: Sequence[object]) -> bool:
     return any(isinstance(x, LocalTensor) and _has_no_values(x) for x in values)
 
 
-def _same(x: torch.Tensor, y: torch.Tensor) -> bool:
+def same(x: torch.Tensor, y: torch.Tensor) -> bool:
     """Whether all values are equal, where NaN equals NaN."""
     return x.shape == y.shape and bool(((x == y) | ((x != x) & (y != y))).all())
 

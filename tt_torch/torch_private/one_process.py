@@ -58,6 +58,7 @@ from tt_torch.torch_private.chips import (
     parts_of,
     require_equal_parts,
     running,
+    same,
 )
 from tt_torch.torch_private.hosts import Hosts, meet
 from tt_torch.torch_private.marks import part_of_graphs
@@ -179,7 +180,7 @@ class _OfAll(torch.autograd.Function):
     def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
         first, *others = parts_of(x) or [x]
         known = not isinstance(first, FakeTensor)  # a graph that is captured has no values
-        if known and not all(torch.equal(first, other) for other in others if other is not first):
+        if known and not all(same(first, other) for other in others if other is not first):
             raise CollectiveError("full_tensor() gathered other values on each chip")
         RUNNING[-1].require_same([first], "the value of full_tensor()")
         return first.view_as(first)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import torch
 from torch.distributed import config
@@ -26,6 +26,7 @@ from torch.distributed.tensor.placement_types import Placement
 from tt_torch.errors import CollectiveError
 from tt_torch.torch_private.marks import part_of_graphs
 from tt_torch.torch_private.ops import schema
+from tt_torch.torch_private.sharded_dims import SCANS, Sharding, scan
 from tt_torch.torch_private.sharded_norms import HANDLERS, local
 from tt_torch.torch_private.sharded_random import new_of_a_mesh
 from tt_torch.torch_private.trees import tree_leaves
@@ -34,7 +35,6 @@ aten = torch.ops.aten
 BATCH, HEADS, MEAN = 0, 1, 1
 # Namespaces of ops that are about chips, so that they do something else with whole tensors.
 OF_MESHES = ("c10d", "_c10d_functional", "_c10d_functional_autograd", "_dtensor", "device_mesh", "tt_mesh")
-Sharding: TypeAlias = tuple[list[Any], list[Any]]  # the placements of the results, and those of the arguments
 ATTENTION = (
     aten._scaled_dot_product_flash_attention_for_cpu.default,
     aten._scaled_dot_product_flash_attention_for_cpu_backward.default,
@@ -221,6 +221,7 @@ def put_in() -> Callable[[], None]:
     for op in LOSS_GRADIENTS:
         rules.op_single_dim_strategy_funcs.pop(op, None)
         rules.op_to_schema_info_for_single_dim_strategy.pop(op, None)
+    register_sharding(SCANS)(scan)
     register_sharding(LOSS_GRADIENTS)(_loss_gradient)
     register_sharding(aten.binary_cross_entropy_with_logits.default)(_loss_of_logits)
     dispatcher._allow_implicit_replication = True

@@ -1,0 +1,35 @@
+"""How DTensor splits ops along a dimension for which PyTorch's rules are wrong, while this process has a mesh of chips.
+
+Importing this module imports torch.distributed.tensor.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import torch
+from torch.distributed.tensor import DTensor, Replicate, Shard
+
+from tt_torch.torch_private.ops import OpOverload
+from tt_torch.torch_private.sharded_norms import handles
+
+aten = torch.ops.aten
+Sharding: TypeAlias = tuple[list[Any], list[Any]]  # the placements of the results, and those of the arguments
+
+
+def scan(x: Any, dim: int, **options: Any) -> list[Sharding]:
+    """The ways to split a scan: whole, or along another dimension than its own."""
+    others = [Shard(each) for each in range(len(x.shape)) if each != dim % len(x.shape)] if x.shape else []
+    rest = [None] * (1 + len(options))
+    return [([placement], [placement, *rest]) for placement in (Replicate(), *others)]
+
+
+# PyTorch's rules take a negative dimension for none of the tensor's.
+SCANS = [aten.cumsum.default, aten.cumprod.default, aten.logcumsumexp.default]
+_SHIFTS = {aten.__lshift__: aten.bitwise_left_shift, aten.__rshift__: aten.bitwise_right_shift}
+
+
+# 2.13.0: DTensor takes an op whose name ends with an underscore for one in place, and returns its operand.
+@handles(*(getattr(packet, name) for packet in _SHIFTS for name in ("Tensor", "Scalar")))
+def _shift(op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> DTensor:
+    return _SHIFTS[op.overloadpacket](*args)
