@@ -17,6 +17,7 @@ from transformers import BertConfig, BertForSequenceClassification
 
 from tt_torch.errors import CollectiveError, ShardingError
 from tt_torch.torch_private.one_process import parts_of
+from tt_torch.torch_private.ops import is_random
 from tt_torch.torch_private.rank_states import TAGGED
 from tt_torch.wire.calls import device_ops
 from tt_torch.wire.decode import decode
@@ -162,18 +163,18 @@ def test_an_op_that_draws_nothing_leaves_the_generators_alone(monkeypatch):
 
 
 def test_random_ops_are_those_with_the_tag():
-    """What an op of a DTensor does with the generators depends on it."""
+    """DTensors rely on the tag: an op without it leaves the generators alone."""
     found = {op for op in map(overload, torch._C._dispatch_get_all_op_names()) if op and "Generator" in str(op._schema)}
     assert torch.ops.aten.random_.default in found and len(found) > 80
-    assert [op for op in found if torch.Tag.nondeterministic_seeded not in op.tags] == []
+    assert [op for op in found if not is_random(op)] == []
 
 
 def overload(name):
     namespace, _, rest = name.partition("::")
     packet, _, variant = rest.partition(".")
-    return (
-        getattr(getattr(getattr(torch.ops, namespace), packet), variant or "default") if namespace in TAGGED else None
-    )
+    if namespace not in TAGGED:
+        return None
+    return getattr(getattr(getattr(torch.ops, namespace), packet), variant or "default")
 
 
 def test_an_op_of_the_user_draws_the_same_on_each_chip():

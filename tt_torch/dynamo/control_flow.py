@@ -18,7 +18,7 @@ from torch.fx.traceback import preserve_node_meta
 from tt_torch.dynamo.decompositions.random import SEED
 from tt_torch.dynamo.passes.rewriting import fake_inputs
 from tt_torch.dynamo.types import Argument, Arguments, Decompositions, Result, Target
-from tt_torch.torch_private.ops import HigherOrderOperator, cond, math_attention
+from tt_torch.torch_private.ops import HigherOrderOperator, cond, is_random, math_attention
 from tt_torch.torch_private.tensors import FakeTensorMode, detect_fake_mode
 from tt_torch.torch_private.tracing import make_fx
 from tt_torch.torch_private.trees import tree_map
@@ -90,7 +90,7 @@ class _Callable:
 
 
 def _draws(op: Target) -> bool:
-    return op is SEED or torch.Tag.nondeterministic_seeded in getattr(op, "tags", ())
+    return op is SEED or is_random(op)
 
 
 def _cond(predicate: Tensor | bool, yes: _Callable, no: _Callable, operands: Sequence[Tensor] = ()) -> Results:

@@ -13,7 +13,7 @@ import torch
 from tt_torch.errors import ExtensionError
 from tt_torch.extending.running import run_kernel
 from tt_torch.runtime import add_kernel
-from tt_torch.torch_private.ops import OpOverload, is_taken_apart, overload_of, schema
+from tt_torch.torch_private.ops import OpOverload, is_random, is_taken_apart, overload_of, schema
 from tt_torch.wire.custom_ops import MOST_RESULTS
 
 OURS = ("aten", "prims", "tenstorrent", "tt")  # namespaces whose ops have other rules, or are decomposed
@@ -111,7 +111,7 @@ def _refusal(op: OpOverload) -> str:
         return f"it returns {', '.join(str(part.type) for part in form.returns) or 'nothing'}, expected only tensors"
     if len(form.returns) > MOST_RESULTS:
         return f"it has {len(form.returns)} results, expected up to {MOST_RESULTS}"
-    if torch.Tag.nondeterministic_seeded in op.tags:
+    if is_random(op):
         return "it draws random numbers, which the device would not draw from the generators of PyTorch"
     if is_taken_apart(op):
         return "it is implemented as CompositeImplicitAutograd, so PyTorch replaces it by other ops"

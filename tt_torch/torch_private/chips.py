@@ -23,7 +23,7 @@ from torch.distributed.tensor import DTensor
 from tt_torch.errors import CollectiveError, ShardingError
 from tt_torch.torch_private.hosts import Hosts, digest
 from tt_torch.torch_private.marks import part_of_graphs
-from tt_torch.torch_private.ops import schema
+from tt_torch.torch_private.ops import is_random, schema
 from tt_torch.torch_private.tensors import FakeTensor
 from tt_torch.torch_private.trees import tree_leaves, tree_map
 
@@ -68,7 +68,7 @@ class Chips(LocalTensorMode):
             raise CollectiveError(f"{func} of a DTensor and a tensor with a value per chip", MIXED)
         if varies and schema(func).is_mutable and not self._disable and _writes_plain(func, args, kwargs or {}):
             return self._write_once(func, types, args, kwargs or {})
-        if varies and torch.Tag.nondeterministic_seeded in func.tags and not (self._disable or _of_a_graph(leaves)):
+        if varies and is_random(func) and not (self._disable or _of_a_graph(leaves)):
             return self._drawn(func, args, kwargs or {})
         is_exchange = func.namespace in EXCHANGES and schema(func).name not in WAITS
         if varies and is_exchange and not self._disable and self.hosts:

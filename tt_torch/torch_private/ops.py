@@ -30,6 +30,11 @@ def schema(op: Any) -> torch.FunctionSchema:
     return op._schema
 
 
+def is_random(op: Any) -> bool:
+    """Whether an op has the tag for random numbers. All of PyTorch's ops that draw some have it; a user's may not."""
+    return torch.Tag.nondeterministic_seeded in getattr(op, "tags", ())
+
+
 # 2.13.0: without it ops of torch.library.custom_op could not be registered by their function.
 def overload_of(op: Any) -> OpOverload | None:
     """The op of an overload, of a packet with one overload, or of a function of torch.library.custom_op; else None."""

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import torch
 from torch.distributed import _local_tensor  # 2.13.0: for the functions that PATCHES replaces
 
 from tt_torch.torch_private.chips import EXCHANGES, Chips
-from tt_torch.torch_private.ops import OpOverload
+from tt_torch.torch_private.ops import OpOverload, is_random
 
 # Ops of these namespaces have PyTorch's tag for random numbers if they draw any. A user's op may lack it.
 TAGGED = ("aten", "prims", *EXCHANGES)
@@ -22,9 +21,7 @@ _reads: list[bool] = []  # whether the ops that run now read the states, the inn
 
 def may_draw(op: object) -> bool:
     """Whether an op or a function may draw random numbers."""
-    if not isinstance(op, OpOverload) or op.namespace not in TAGGED:
-        return True
-    return torch.Tag.nondeterministic_seeded in op.tags
+    return not isinstance(op, OpOverload) or op.namespace not in TAGGED or is_random(op)
 
 
 # 2.13.0: these three replace functions with which PyTorch keeps the states.

@@ -25,7 +25,7 @@ from torch.distributed.tensor.placement_types import Placement
 
 from tt_torch.errors import CollectiveError
 from tt_torch.torch_private.marks import part_of_graphs
-from tt_torch.torch_private.ops import schema
+from tt_torch.torch_private.ops import is_random, schema
 from tt_torch.torch_private.sharded_dims import SCANS, Sharding, scan
 from tt_torch.torch_private.sharded_norms import HANDLERS, local
 from tt_torch.torch_private.sharded_random import new_of_a_mesh
@@ -171,11 +171,7 @@ def _of_equal_parts(asked: OpSchema) -> OutputSharding:
 def _takes_whole_tensors(op: Any) -> bool:
     by_name = [a.name for a in schema(op).arguments if a.kwarg_only and "Tensor" in str(a.type)]
     lists = [r for r in schema(op).returns if str(r.type) != "Tensor"]
-    return op.namespace not in OF_MESHES and not (schema(op).is_mutable or by_name or lists or _is_random(op))
-
-
-def _is_random(op: Any) -> bool:
-    return torch.Tag.nondeterministic_seeded in op.tags
+    return op.namespace not in OF_MESHES and not (schema(op).is_mutable or by_name or lists or is_random(op))
 
 
 def _whole(results: int, *args: Any, **named: Any) -> list[Sharding]:
@@ -214,7 +210,7 @@ def put_in() -> Callable[[], None]:
     before = [dict(table) for table in tables]
     for op in CONVOLUTIONS:
         del dispatcher._custom_op_handlers[op]
-    drawing = {op for table in tables for op in table if _is_random(op)}
+    drawing = {op for table in tables for op in table if is_random(op)}
     dispatcher._custom_op_handlers.update(
         dict.fromkeys(drawing, _refuse_random) | HANDLERS | dict.fromkeys(ATTENTION, _attention)
     )
