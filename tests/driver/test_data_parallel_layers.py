@@ -55,7 +55,9 @@ LAYERS = {
 
 # With DTensors, CI tests these and the batch norms: what has a rule of ours, and some of PyTorch's rules. The others
 # have PyTorch's rules or none, and the night tests them.
-OFTEN = ("linear", "embedding", "conv2d", "transposed", "adaptive max pool", "bilinear upsampling", "attention")
+OFTEN = "linear, embedding, conv2d, transposed, group norm, adaptive max pool, bilinear upsampling, attention".split(
+    ", "
+)
 # PyTorch refuses their views if the batch, which is their second dimension, is split twice.
 SPLIT_ONCE = ("attention", "transformer")
 
