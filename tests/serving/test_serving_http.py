@@ -50,10 +50,6 @@ def _post(server: Any, **body: Any) -> http.client.HTTPResponse:
     return _answer(server, "POST", "/v1/completions", text, {"Content-Type": "application/json"})
 
 
-def _get(server: Any, path: str) -> http.client.HTTPResponse:
-    return _answer(server, "GET", path)
-
-
 def _answer(server: Any, *request: Any) -> http.client.HTTPResponse:
     port = server.server.servers[0].sockets[0].getsockname()[1]
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
@@ -69,7 +65,7 @@ def test_lists_its_model(server: Any, cached: bool, tmp_path: Path, monkeypatch:
     if cached:
         cache.mkdir()
     monkeypatch.setattr("huggingface_hub.utils._cache_manager.HF_HUB_CACHE", str(cache))
-    (entry,) = json.loads(_get(server, "/v1/models").read())["data"]
+    (entry,) = json.loads(_answer(server, "GET", "/v1/models").read())["data"]
     assert (entry["id"], entry["object"]) == (server.model, "model")
 
 

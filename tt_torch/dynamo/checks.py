@@ -19,14 +19,14 @@ def defer_checks(gm: GraphModule) -> list[Check]:
 
     A check in the user's function has tokens, which keep the order of effects. One that a decomposition calls has none.
     """
-    nodes = [n for n in gm.graph.nodes if n.target in CHECKS or _has_tokens(n)]
+    nodes = {n: has for n in gm.graph.nodes if (has := _has_tokens(n)) or n.target in CHECKS}
     (output,) = (n for n in gm.graph.nodes if n.op == "output")
     checks: list[Check] = []
-    for node in nodes:
-        op, read, *rest = node.args[1:] if _has_tokens(node) else (node.target, *node.args)
+    for node, has_tokens in nodes.items():
+        op, read, *rest = node.args[1:] if has_tokens else (node.target, *node.args)
         checks.append(Check(CHECKS[op], tuple(rest), dict(node.kwargs)))
         output.args = ((*output.args[0], read),)
-        if _has_tokens(node):
+        if has_tokens:
             _pass_token(node, output)
         gm.graph.erase_node(node)
     if nodes:
