@@ -10,9 +10,9 @@ from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tenso
 
 SPLITS = list(itertools.product([Replicate(), Shard(0), Shard(1), Shard(2)], repeat=2))
 ALONG_DIMENSIONS = {
-    "cumsum": lambda x: x.cumsum(-1),
-    "cumprod": lambda x: x.cumprod(-3, dtype=torch.float64),
-    "logcumsumexp": lambda x: x.logcumsumexp(-2),
+    "sums": lambda x: x.cumsum(-1),
+    "products": lambda x: x.cumprod(-3, dtype=torch.float64),
+    "sums of powers": lambda x: x.logcumsumexp(-2),
     "shifts": lambda x: ((x * 9).clamp(-9, 9).int() << 3) >> (x > 0).int(),
 }
 

@@ -5,6 +5,7 @@ Importing this module imports torch.distributed.tensor.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 import torch
@@ -24,8 +25,12 @@ def scan(x: Any, dim: int, **options: Any) -> list[Sharding]:
     return [([placement], [placement, *rest]) for placement in (Replicate(), *others)]
 
 
-# PyTorch's rules take a negative dimension for none of the tensor's.
-SCANS = [aten.cumsum.default, aten.cumprod.default, aten.logcumsumexp.default]
+# 2.13.0: PyTorch's rule for scans takes a negative dimension for none of the tensor's.
+def scans(rules: Mapping[OpOverload, Any]) -> list[OpOverload]:
+    """The ops for which PyTorch has the rule of `cumsum`."""
+    return [op for op, rule in rules.items() if rule is rules[aten.cumsum.default]]
+
+
 _SHIFTS = {aten.__lshift__: aten.bitwise_left_shift, aten.__rshift__: aten.bitwise_right_shift}
 
 

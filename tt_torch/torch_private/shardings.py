@@ -26,7 +26,7 @@ from torch.distributed.tensor.placement_types import Placement
 from tt_torch.errors import CollectiveError
 from tt_torch.torch_private.marks import part_of_graphs
 from tt_torch.torch_private.ops import is_random, schema
-from tt_torch.torch_private.sharded_dims import SCANS, Sharding, scan
+from tt_torch.torch_private.sharded_dims import Sharding, scan, scans
 from tt_torch.torch_private.sharded_norms import HANDLERS, local
 from tt_torch.torch_private.sharded_random import new_of_a_mesh
 from tt_torch.torch_private.trees import tree_leaves
@@ -217,7 +217,7 @@ def put_in() -> Callable[[], None]:
     for op in LOSS_GRADIENTS:
         rules.op_single_dim_strategy_funcs.pop(op, None)
         rules.op_to_schema_info_for_single_dim_strategy.pop(op, None)
-    register_sharding(SCANS)(scan)
+    register_sharding(scans(rules.op_strategy_funcs))(scan)
     register_sharding(LOSS_GRADIENTS)(_loss_gradient)
     register_sharding(aten.binary_cross_entropy_with_logits.default)(_loss_of_logits)
     dispatcher._allow_implicit_replication = True
