@@ -1,12 +1,16 @@
 """Ops of DTensors for which PyTorch gives wrong numbers or an error."""
 
+import gc
 import itertools
+import weakref
 
 import pytest
 import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
+
+from tt_torch.errors import CollectiveError
 
 SPLITS = list(itertools.product([Replicate(), Shard(0), Shard(1), Shard(2)], repeat=2))
 ALONG_DIMENSIONS = {
@@ -46,6 +50,66 @@ def test_ops_along_dimensions_that_are_split(name):
         torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5, msg=lambda text, s=split: f"{s}: {text}")
     found = with_gradient(torch.compile(function, backend="tt"), distribute_tensor(x, mesh, [Shard(0), Shard(2)]))
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+
+
+def writes(x):
+    """Writes to views and to what they view, in turns."""
+    x[1][2:].fill_(7)
+    x[:, 1].add_(1)
+    row, (upper, lower) = x[3], x.split(4)
+    element = row[1]
+    x.mul_(2)
+    upper.diagonal().sub_(1)
+    lower[0].copy_(row)
+    return x * 1, row + 0, element + 0, upper + 0, lower + 0
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("context", [torch.enable_grad, torch.no_grad])
+def test_writes_to_parts_of_a_split_dimension(context, compiled):
+    x, mesh = torch.arange(32.0).reshape(8, 4), init_device_mesh("tt", (2, 2))
+    run = torch.compile(writes, backend="tt") if compiled else writes
+    after = x.clone()
+    expected = [*writes(after), after]
+    for split in ([Replicate(), Shard(0)], [Shard(0), Shard(0)], [Shard(0), Shard(1)]):
+        given = distribute_tensor(x, mesh, split)
+        with context():
+            found = [*run(given), given]
+        torch.testing.assert_close([*map(whole, found)], expected)
+
+
+def test_writes_have_gradients():
+    def function(x, y):
+        z = x * 2
+        z[1].copy_(y)
+        return z * z
+
+    x, y, mesh = torch.randn(8, 4), torch.randn(4), init_device_mesh("tt", (2,))
+    for run in (function, torch.compile(function, backend="tt")):
+        grads = []
+        for row, rows in ((y, x), (distribute_tensor(y, mesh, [Replicate()]), distribute_tensor(x, mesh, [Shard(0)]))):
+            rows, row = rows.detach().requires_grad_(), row.detach().requires_grad_()
+            run(rows, row).sum().backward()
+            grads.append([whole(rows.grad), whole(row.grad)])
+        torch.testing.assert_close(*grads)
+
+
+def test_a_write_that_would_be_lost_in_inference_mode_is_an_error():
+    x = distribute_tensor(torch.zeros(8, 4), init_device_mesh("tt", (2,)), [Shard(0)])
+    with torch.inference_mode():
+        y = x + 1
+        y[:, 1].add_(1)
+        with pytest.raises(CollectiveError, match=r"in inference mode, a write .* would be lost; torch\.no_grad"):
+            y[1][2:].add_(1)
+
+
+def test_a_part_that_is_gone_does_not_keep_the_tensor():
+    x = distribute_tensor(torch.zeros(8, 4), init_device_mesh("tt", (2,)), [Shard(0)])
+    alive, row = weakref.ref(x), x[1]
+    row.add_(1)
+    del x, row
+    gc.collect()
+    assert alive() is None
 
 
 def test_the_whole_tensor_of_nan():

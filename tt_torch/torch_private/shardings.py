@@ -25,6 +25,7 @@ from torch.distributed.tensor.placement_types import Placement
 
 from tt_torch.errors import CollectiveError
 from tt_torch.torch_private.marks import part_of_graphs
+from tt_torch.torch_private.moved_views import after_write, of_moved
 from tt_torch.torch_private.ops import is_random, schema
 from tt_torch.torch_private.sharded_dims import Sharding, scan, scans
 from tt_torch.torch_private.sharded_norms import HANDLERS, local
@@ -221,8 +222,13 @@ def put_in() -> Callable[[], None]:
     register_sharding(LOSS_GRADIENTS)(_loss_gradient)
     register_sharding(aten.binary_cross_entropy_with_logits.default)(_loss_of_logits)
     dispatcher._allow_implicit_replication = True
-    name = "_propagate_op_sharding_dispatch_slow_path"
-    setattr(dispatcher, name, _whole_without_rule(getattr(dispatcher, name)))
+    methods: dict[str, Callable[[Any], Any]] = {
+        "_propagate_op_sharding_dispatch_slow_path": _whole_without_rule,
+        "_dispatch_get_local_results_slow_path": of_moved,
+        "_dispatch_fast_path_python_tail": after_write,
+    }
+    for name, wrapped in methods.items():
+        setattr(dispatcher, name, wrapped(getattr(dispatcher, name)))
     modules: tuple[Any, ...] = (_of_tensors, _of_rules)
     costs = [(module, module.redistribute_cost) for module in modules]
     for module, of in costs:
@@ -236,7 +242,8 @@ def put_in() -> Callable[[], None]:
         for module, of in costs:
             module.redistribute_cost = of
         dispatcher._allow_implicit_replication = False
-        delattr(dispatcher, name)
+        for name in methods:
+            delattr(dispatcher, name)
         for table, old in zip(tables, before, strict=True):
             table.clear()
             table.update(old)

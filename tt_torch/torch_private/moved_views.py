@@ -1,0 +1,117 @@
+"""Views of DTensors that are copies, because chips exchange values for them: a row of a matrix whose rows are split.
+
+PyTorch loses a write to such a view. Here, it reaches the tensor, and a write to the tensor reaches its views.
+
+Importing this module imports torch.distributed.tensor.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.distributed.tensor import DTensor, Replicate
+from torch.multiprocessing.reductions import StorageWeakRef
+
+from tt_torch.errors import CollectiveError
+from tt_torch.torch_private.chips import parts_of
+from tt_torch.torch_private.marks import part_of_graphs
+from tt_torch.torch_private.ops import OpOverload, schema
+from tt_torch.torch_private.tensors import root_of
+from tt_torch.torch_private.trees import tree_leaves
+
+
+@dataclass(frozen=True)
+class _Moved:
+    """A view that is a copy: what a chip has of it, and how it was made."""
+
+    local: weakref.ReferenceType[torch.Tensor]
+    memory: StorageWeakRef
+    op: OpOverload
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    position: int  # among the results of the op
+
+
+_moved: list[_Moved] = []  # those that are alive, older ones first
+_copies: set[StorageWeakRef] = set()  # their memory, which views of them may have longer
+
+
+def _memory(x: torch.Tensor) -> StorageWeakRef:
+    """The memory of a chip's part. It is the same for DTensors of which one is a view that is no copy of the other."""
+    first, *_ = parts_of(x) or [x]
+    return StorageWeakRef(first.untyped_storage())
+
+
+def _forget(dead: weakref.ReferenceType[torch.Tensor]) -> None:
+    _moved[:] = [x for x in _moved if x.local is not dead]
+
+
+def _root_of(x: DTensor) -> DTensor:
+    root = root_of(x)
+    assert isinstance(root, DTensor)
+    return root
+
+
+# 2.13.0: without it, and without after_write, a write to a row of a matrix whose rows are split would be lost.
+def of_moved(of: Any) -> Callable[..., Any]:
+    """Wraps DTensor's method for ops whose operands are moved before. It remembers those that are views."""
+
+    def _dispatch_get_local_results_slow_path(op_call: Any, args: tuple[Any, ...], op_info: Any) -> Any:
+        made = of(op_call, args, op_info)
+        if schema(op_call)._is_view_op() and isinstance(args[0], DTensor):
+            source = _memory(args[0]._local_tensor)
+            for i, local in enumerate(tree_leaves(made)):
+                if (memory := _memory(local)) != source:
+                    own = weakref.ref(local, _forget)
+                    _moved.append(_Moved(own, memory, op_call, args, dict(op_info.local_kwargs), i))
+                    _copies.difference_update([x for x in _copies if x.expired()])
+                    _copies.add(memory)
+        return made
+
+    part_of_graphs(_dispatch_get_local_results_slow_path)
+    return _dispatch_get_local_results_slow_path
+
+
+def after_write(of: Any) -> Callable[..., Any]:
+    """Wraps DTensor's method that ends ops in place."""
+
+    def _dispatch_fast_path_python_tail(op_call: Any, args: tuple[Any, ...], *rest: Any) -> Any:
+        result = of(op_call, args, *rest)
+        if _copies and schema(op_call).is_mutable:
+            for x in (x for x in tree_leaves(args[0]) if isinstance(x, DTensor)):
+                _write_back(x)
+                _refresh(x)
+        return result
+
+    part_of_graphs(_dispatch_fast_path_python_tail)
+    return _dispatch_fast_path_python_tail
+
+
+# 2.13.0: without _view_func_unsafe, which makes a view of another tensor, a write to a view of a view would be lost.
+def _write_back(x: DTensor) -> None:
+    """Writes a view that is a copy to the tensor of which it is a view."""
+    root, memory = _root_of(x), _memory(x._local_tensor)
+    if root is x and x.is_inference() and memory in _copies:
+        why = "in inference mode, a write to a part of a split dimension would be lost"
+        raise CollectiveError(why, "torch.no_grad() keeps it")
+    if _memory(root._local_tensor) == memory:
+        return
+    mesh = root.device_mesh
+    whole = root.redistribute(mesh, [Replicate()] * mesh.ndim)
+    x._view_func_unsafe(whole).copy_(x)
+    root._local_tensor.copy_(whole.redistribute(mesh, root.placements)._local_tensor)
+
+
+def _refresh(x: DTensor) -> None:
+    """Makes those copies again of which a view is that has the memory of `x`, or of a tensor of which `x` is a view."""
+    changed = {_memory(x._local_tensor), _memory(_root_of(x)._local_tensor)}
+    for moved in list(_moved):
+        local, source = moved.local(), _memory(moved.args[0]._local_tensor)
+        if local is not None and source in changed:
+            new = tree_leaves(moved.op(*moved.args, **moved.kwargs))[moved.position]
+            local.copy_(new._local_tensor)
+            changed.add(moved.memory)
