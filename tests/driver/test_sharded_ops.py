@@ -1,4 +1,4 @@
-"""Ops of DTensors for which PyTorch gives wrong numbers or an error."""
+"""Ops of DTensors for which PyTorch gives wrong numbers, an error, or no end."""
 
 import gc
 import itertools
@@ -10,13 +10,18 @@ import torch.distributed as dist
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
 
-from tt_torch.errors import CollectiveError
+from tt_torch.errors import CollectiveError, MeshError
 
 SPLITS = list(itertools.product([Replicate(), Shard(0), Shard(1), Shard(2)], repeat=2))
 ALONG_DIMENSIONS = {
     "sums": lambda x: x.cumsum(-1),
     "products": lambda x: x.cumprod(-3, dtype=torch.float64),
     "sums of powers": lambda x: x.logcumsumexp(-2),
+    "argmax": lambda x: x.argmax(1),
+    "argmin, kept": lambda x: x.argmin(-1, keepdim=True),
+    "argmax of all": lambda x: x.argmax(),
+    "slice": lambda x: x[1:, ::2],
+    "select": lambda x: x.select(-1, 3) * x[:, 1, :1],
     "shifts": lambda x: ((x * 9).clamp(-9, 9).int() << 3) >> (x > 0).int(),
 }
 
@@ -110,6 +115,25 @@ def test_a_part_that_is_gone_does_not_keep_the_tensor():
     del x, row
     gc.collect()
     assert alive() is None
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_views_without_elements(compiled):
+    def views(x):
+        return x.flatten(), x.reshape(8, 0, 1), x.view(-1) + 1, torch.outer(x.flatten(), x.flatten())
+
+    x, mesh = torch.zeros(0, 8), init_device_mesh("tt", (2, 2))
+    for split in ([Shard(0), Shard(0)], [Replicate(), Shard(1)]):
+        found = (torch.compile(views, backend="tt") if compiled else views)(distribute_tensor(x, mesh, split))
+        torch.testing.assert_close([*map(whole, found)], [*views(x)])
+
+
+def test_a_dtensor_is_not_written_to_a_plain_tensor():
+    x = distribute_tensor(torch.ones(8, 4), init_device_mesh("tt", (2,)), [Shard(0)])
+    plain = torch.zeros(8, 4, device="tt")
+    with pytest.raises(MeshError, match=r"copy_.default writes a DTensor to a plain tensor"):
+        plain.copy_(x)
+    assert not plain.any()
 
 
 def test_the_whole_tensor_of_nan():

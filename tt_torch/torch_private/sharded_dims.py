@@ -5,11 +5,12 @@ Importing this module imports torch.distributed.tensor.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import torch
-from torch.distributed.tensor import DTensor, Replicate, Shard
+from torch.distributed.tensor import DTensor, Partial, Replicate, Shard
+from torch.distributed.tensor.placement_types import Placement
 
 from tt_torch.torch_private.ops import OpOverload
 from tt_torch.torch_private.sharded_norms import handles
@@ -31,6 +32,16 @@ def scans(rules: Mapping[OpOverload, Any]) -> list[OpOverload]:
     return [op for op, rule in rules.items() if rule is rules[aten.cumsum.default]]
 
 
+def select_gradient(gradient: Any, sizes: Sequence[int], dim: int, index: int) -> list[Sharding]:
+    """The ways to split the gradient of a selection: whole, as a sum over chips, or along another dimension."""
+    others = [each for each in range(len(sizes)) if each != dim % len(sizes)]
+    pairs: list[tuple[Placement, Placement]] = [(Replicate(), Replicate()), (Partial(), Partial())]
+    pairs += [(Shard(before), Shard(after)) for before, after in enumerate(others)]
+    return [([after], [before, None, None, None]) for before, after in pairs]
+
+
+# PyTorch has handlers for these beside its rules. They fail if both axes of a mesh split a tensor.
+WITHOUT_HANDLER = [aten.argmax.default, aten.argmin.default]
 _SHIFTS = {aten.__lshift__: aten.bitwise_left_shift, aten.__rshift__: aten.bitwise_right_shift}
 
 

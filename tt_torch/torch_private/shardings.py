@@ -23,13 +23,14 @@ from torch.distributed.tensor.debug import _clear_sharding_prop_cache  # 2.13.0:
 from torch.distributed.tensor.experimental import register_sharding
 from torch.distributed.tensor.placement_types import Placement
 
-from tt_torch.errors import CollectiveError
+from tt_torch.errors import CollectiveError, MeshError
 from tt_torch.torch_private.marks import part_of_graphs
 from tt_torch.torch_private.moved_views import after_write, of_moved
 from tt_torch.torch_private.ops import is_random, schema
-from tt_torch.torch_private.sharded_dims import Sharding, scan, scans
+from tt_torch.torch_private.sharded_dims import WITHOUT_HANDLER, Sharding, scan, scans, select_gradient
 from tt_torch.torch_private.sharded_norms import HANDLERS, local
 from tt_torch.torch_private.sharded_random import new_of_a_mesh
+from tt_torch.torch_private.tensors import without_modes
 from tt_torch.torch_private.trees import tree_leaves
 
 aten = torch.ops.aten
@@ -40,6 +41,7 @@ ATTENTION = (
     aten._scaled_dot_product_flash_attention_for_cpu.default,
     aten._scaled_dot_product_flash_attention_for_cpu_backward.default,
 )
+VIEWS = (aten.view.default, aten._unsafe_view.default, aten.reshape.default, aten.view_copy.default)
 CONVOLUTIONS = (aten.convolution.default, aten.convolution_backward.default)
 # PyTorch's rules divide by the number of elements of a chip, not by that of the whole tensor.
 LOSS_GRADIENTS = [
@@ -122,31 +124,52 @@ def _whole_without_rule(of: Any) -> Callable[..., Any]:
     whose batch is not the first one and is split twice, as in `nn.MultiheadAttention`.
     """
 
-    def _propagate_op_sharding_dispatch_slow_path(op_call: Any, *given: Any, **named: Any) -> Any:
+    def _propagate_op_sharding_dispatch_slow_path(op_call: Any, args: Any, *given: Any, **named: Any) -> Any:
+        if schema(op_call).name.endswith("_") and _is_plain(args[0]):
+            raise MeshError(f"{op_call} writes a DTensor to a plain tensor; give that to distribute_tensor before")
+        if op_call in VIEWS and not args[0].numel():
+            return _of_nothing(given[1].schema)
         try:
-            return of(op_call, *given, **named)
+            return of(op_call, args, *given, **named)
         except NotImplementedError:
             if not _takes_whole_tensors(op_call):
                 raise
         except RuntimeError:
             if op_call is aten._unsafe_view.default:
-                return _of_a_whole_tensor(given[2].schema)
-            if op_call is not aten.bmm.default or not _split_alike(given[2].schema):
+                return _of_a_whole_tensor(given[1].schema)
+            if op_call is not aten.bmm.default or not _split_alike(given[1].schema):
                 raise
-            return _of_equal_parts(given[2].schema)
+            return _of_equal_parts(given[1].schema)
         register_sharding(op_call)(partial(_whole, len(schema(op_call).returns)))
-        return of(op_call, *given, **named)
+        return of(op_call, args, *given, **named)
 
     part_of_graphs(_propagate_op_sharding_dispatch_slow_path)
     return _propagate_op_sharding_dispatch_slow_path
 
 
-def _of_a_whole_tensor(asked: OpSchema) -> OutputSharding:
-    """The first argument is gathered before the op."""
+def _gathered(asked: OpSchema) -> OpSchema:
+    """The op with its first argument whole."""
     given, *rest = asked.args_schema
     assert isinstance(given, DTensorSpec)
     gathered = DTensorSpec(given.mesh, (Replicate(),) * given.mesh.ndim, tensor_meta=given.tensor_meta)
-    whole = OpSchema(asked.op, (gathered, *rest), asked.kwargs_schema)
+    return OpSchema(asked.op, (gathered, *rest), asked.kwargs_schema)
+
+
+def _of_nothing(asked: OpSchema) -> OutputSharding:
+    """A view without elements, which all chips have. PyTorch's rules for views search their dimensions without end."""
+    whole = _gathered(asked)
+    x, *rest = whole.args_schema
+    assert isinstance(x, DTensorSpec) and x.tensor_meta
+    with without_modes():
+        form = asked.op(torch.empty_strided(x.shape, x.stride, dtype=x.tensor_meta.dtype, device="meta"), *rest)
+    meta = TensorMeta(form.shape, form.stride(), form.dtype)
+    made = DTensorSpec(x.mesh, x.placements, tensor_meta=meta)
+    return OutputSharding(made, redistribute_schema=whole, needs_redistribute=True)
+
+
+def _of_a_whole_tensor(asked: OpSchema) -> OutputSharding:
+    """The first argument is gathered before the op."""
+    whole = _gathered(asked)
     rules = DTensor._op_dispatcher.sharding_propagator  # 2.13.0: without it these views would be errors
     made = rules.propagate_op_sharding_non_cached(whole)
     return OutputSharding(made.output_spec, redistribute_schema=whole, needs_redistribute=True)
@@ -173,6 +196,10 @@ def _takes_whole_tensors(op: Any) -> bool:
     by_name = [a.name for a in schema(op).arguments if a.kwarg_only and "Tensor" in str(a.type)]
     lists = [r for r in schema(op).returns if str(r.type) != "Tensor"]
     return op.namespace not in OF_MESHES and not (schema(op).is_mutable or by_name or lists or is_random(op))
+
+
+def _is_plain(x: object) -> bool:
+    return isinstance(x, torch.Tensor) and not isinstance(x, DTensor)
 
 
 def _whole(results: int, *args: Any, **named: Any) -> list[Sharding]:
@@ -209,7 +236,7 @@ def put_in() -> Callable[[], None]:
         rules.op_to_schema_info_for_single_dim_strategy,
     ]
     before = [dict(table) for table in tables]
-    for op in CONVOLUTIONS:
+    for op in (*CONVOLUTIONS, *WITHOUT_HANDLER):
         del dispatcher._custom_op_handlers[op]
     drawing = {op for table in tables for op in table if is_random(op)}
     dispatcher._custom_op_handlers.update(
@@ -219,6 +246,7 @@ def put_in() -> Callable[[], None]:
         rules.op_single_dim_strategy_funcs.pop(op, None)
         rules.op_to_schema_info_for_single_dim_strategy.pop(op, None)
     register_sharding(scans(rules.op_strategy_funcs))(scan)
+    register_sharding(aten.select_backward.default)(select_gradient)
     register_sharding(LOSS_GRADIENTS)(_loss_gradient)
     register_sharding(aten.binary_cross_entropy_with_logits.default)(_loss_of_logits)
     dispatcher._allow_implicit_replication = True
