@@ -35,6 +35,7 @@ from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.tensor import DTensor
 from torch.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta  # 2.13.0: for of_first_chip
 from torch.distributed.tensor.placement_types import (
+    Partial,
     Replicate,
     Shard,
     _StridedShard,  # 2.13.0: for _split_here
@@ -63,6 +64,7 @@ from tt_torch.torch_private.chips import (
 from tt_torch.torch_private.hosts import Hosts, meet
 from tt_torch.torch_private.marks import part_of_graphs
 from tt_torch.torch_private.ops import schema
+from tt_torch.torch_private.sharded_norms import local
 from tt_torch.torch_private.tensors import FakeTensor, without_modes
 from tt_torch.torch_private.trees import tree_leaves
 
@@ -265,10 +267,25 @@ def _same_on_all(of: Any) -> Any:
     return staticmethod(_local_shard_size)
 
 
+# 2.13.0: without it a tensor of integers that all chips have, beside a sum over the chips, would become floats, because
+# each chip would have a quotient of it.
+def _on_one_chip(of: Any) -> Any:
+    def _partition_value(self: Any, tensor: torch.Tensor, mesh: DeviceMesh, mesh_dim: int) -> Any:
+        if self.reduce_op != "sum" or tensor.dtype.is_floating_point or tensor.dtype.is_complex:
+            return of(self, tensor, mesh, mesh_dim)
+        first = torch.zeros(mesh.size(mesh_dim), dtype=tensor.dtype, device=tensor.device)
+        first[0] = 1
+        placements = [Shard(0) if axis == mesh_dim else Replicate() for axis in range(mesh.ndim)]
+        return tensor * local(first, mesh, placements)
+
+    return _partition_value
+
+
 _PATCHES: Sequence[tuple[Any, str, Callable[[Any], Any]]] = (
     (Shard, "_shard_tensor", _split_here),
     (_StridedShard, "_shard_tensor", _split_here),
     (_StridedShard, "_local_shard_size", _same_on_all),
+    (Partial, "_partition_value", _on_one_chip),
     (DTensor, "full_tensor", _one_value),
     (distributed_c10d, "_unregister_all_process_groups", _end_before),
     (LocalTensor, "__torch_dispatch__", _exchanged),
