@@ -58,6 +58,13 @@ def test_ops_along_dimensions_that_are_split(name):
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
 
 
+def test_a_scan_makes_no_parts_of_unequal_sizes():
+    x = torch.randn(5, 8)
+    given = distribute_tensor(x, init_device_mesh("tt", (2, 4)), [Shard(1), Replicate()])
+    for run in (torch.logcumsumexp, torch.compile(torch.logcumsumexp, backend="tt")):
+        torch.testing.assert_close(whole(run(given, 1)), x.logcumsumexp(1), rtol=1e-5, atol=1e-5)
+
+
 def writes(x):
     """Writes to views and to what they view, in turns."""
     x[1][2:].fill_(7)

@@ -19,9 +19,14 @@ aten = torch.ops.aten
 Sharding: TypeAlias = tuple[list[Any], list[Any]]  # the placements of the results, and those of the arguments
 
 
+def _even(x: Any) -> list[int]:
+    """The dimensions whose parts have one size however they are split. A program for all chips needs that."""
+    return [dim for dim, size in enumerate(x.shape) if size % x.mesh.size() == 0]
+
+
 def scan(x: Any, dim: int, **options: Any) -> list[Sharding]:
     """The ways to split a scan: whole, or along another dimension than its own."""
-    others = [Shard(each) for each in range(len(x.shape)) if each != dim % len(x.shape)] if x.shape else []
+    others = [Shard(each) for each in _even(x) if each != dim % len(x.shape)]
     rest = [None] * (1 + len(options))
     return [([placement], [placement, *rest]) for placement in (Replicate(), *others)]
 
@@ -36,7 +41,7 @@ def select_gradient(gradient: Any, sizes: Sequence[int], dim: int, index: int) -
     """The ways to split the gradient of a selection: whole, as a sum over chips, or along another dimension."""
     others = [each for each in range(len(sizes)) if each != dim % len(sizes)]
     pairs: list[tuple[Placement, Placement]] = [(Replicate(), Replicate()), (Partial(), Partial())]
-    pairs += [(Shard(before), Shard(after)) for before, after in enumerate(others)]
+    pairs += [(Shard(before), Shard(others[before])) for before in _even(gradient)]
     return [([after], [before, None, None, None]) for before, after in pairs]
 
 
