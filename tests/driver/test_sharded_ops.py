@@ -23,6 +23,9 @@ ALONG_DIMENSIONS = {
     "slice": lambda x: x[1:, ::2],
     "select": lambda x: x.select(-1, 3) * x[:, 1, :1],
     "integers and a sum": lambda x: torch.arange(8, device=x.device) + (x > 0).sum((0, 1)),
+    "any": lambda x: (x > 1).any(-1).to(x.dtype) + (x > 1).any() * 2 + (x > 2).any((0, 1), keepdim=True)[0, 0, :4],
+    "any of bytes": lambda x: (x > 2).to(torch.uint8).any(1, keepdim=True) * 3,
+    "any of nothing": lambda x: x[:0].any(0).to(x.dtype),
     "shifts": lambda x: ((x * 9).clamp(-9, 9).int() << 3) >> (x > 0).int(),
 }
 
@@ -142,6 +145,14 @@ def test_a_dtensor_is_not_written_to_a_plain_tensor():
     with pytest.raises(MeshError, match=r"copy_.default writes a DTensor to a plain tensor"):
         plain.copy_(x)
     assert not plain.any()
+
+
+def test_a_dtensor_keeps_its_shape():
+    x = distribute_tensor(torch.ones(8, 1), init_device_mesh("tt", (2,)), [Shard(0)])
+    for change in (lambda: x.squeeze_(), lambda: x.squeeze_(-1), lambda: x.quantile(0.5, 1)):
+        with pytest.raises(MeshError, match=r"squeeze_\..* changes the shape of a DTensor in place; use squeeze\(\)"):
+            change()
+    assert whole(x.squeeze_(0)).shape == (8, 1)
 
 
 def test_the_whole_tensor_of_nan():

@@ -13,7 +13,7 @@ from torch.distributed.tensor import DTensor, Partial, Replicate, Shard
 from torch.distributed.tensor.placement_types import Placement
 
 from tt_torch.torch_private.ops import OpOverload
-from tt_torch.torch_private.sharded_norms import handles
+from tt_torch.torch_private.sharded_norms import handles, named
 
 aten = torch.ops.aten
 Sharding: TypeAlias = tuple[list[Any], list[Any]]  # the placements of the results, and those of the arguments
@@ -54,3 +54,16 @@ _SHIFTS = {aten.__lshift__: aten.bitwise_left_shift, aten.__rshift__: aten.bitwi
 @handles(*(getattr(packet, name) for packet in _SHIFTS for name in ("Tensor", "Scalar")))
 def _shift(op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> DTensor:
     return _SHIFTS[op.overloadpacket](*args)
+
+
+# 2.13.0: DTensor's result is a sum of the chips' booleans, which each chip converts before they are added: True is 2.0.
+@handles(aten.any.default, aten.any.dim, aten.any.dims)
+def _any(op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor:
+    a = named(op, args, kwargs)
+    x, dim = a["self"], a.get("dim")
+    dims = list(range(x.dim())) if dim is None else [dim] if isinstance(dim, int) else list(dim)
+    reduce = torch.amax if x.numel() else torch.sum  # there is no largest one of nothing
+    flags = (x != 0).to(torch.int32)
+    found = reduce(flags, dims, keepdim=bool(a.get("keepdim"))) if dims else flags
+    whole = [Replicate() if p.is_partial() else p for p in found.placements]
+    return found.redistribute(x.device_mesh, whole).to(torch.uint8 if x.dtype == torch.uint8 else torch.bool)

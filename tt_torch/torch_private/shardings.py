@@ -42,6 +42,7 @@ ATTENTION = (
     aten._scaled_dot_product_flash_attention_for_cpu_backward.default,
 )
 VIEWS = (aten.view.default, aten._unsafe_view.default, aten.reshape.default, aten.view_copy.default)
+SQUEEZES = (aten.squeeze_.default, aten.squeeze_.dim, aten.squeeze_.dims)
 CONVOLUTIONS = (aten.convolution.default, aten.convolution_backward.default)
 # PyTorch's rules divide by the number of elements of a chip, not by that of the whole tensor.
 LOSS_GRADIENTS = [
@@ -127,6 +128,8 @@ def _whole_without_rule(of: Any) -> Callable[..., Any]:
     def _propagate_op_sharding_dispatch_slow_path(op_call: Any, args: Any, *given: Any, **named: Any) -> Any:
         if schema(op_call).name.endswith("_") and _is_plain(args[0]):
             raise MeshError(f"{op_call} writes a DTensor to a plain tensor; give that to distribute_tensor before")
+        if op_call in SQUEEZES and _form(given[1].schema).shape != args[0].shape:
+            raise MeshError(f"{op_call} changes the shape of a DTensor in place; use squeeze()")
         if op_call in VIEWS and not args[0].numel():
             return _of_nothing(given[1].schema)
         try:
@@ -155,13 +158,19 @@ def _gathered(asked: OpSchema) -> OpSchema:
     return OpSchema(asked.op, (gathered, *rest), asked.kwargs_schema)
 
 
-def _of_nothing(asked: OpSchema) -> OutputSharding:
-    """A view without elements, which all chips have. PyTorch's rules for views search their dimensions without end."""
-    whole = _gathered(asked)
-    x, *rest = whole.args_schema
+def _form(asked: OpSchema) -> torch.Tensor:
+    """The result of an op of one DTensor, without values."""
+    x, *rest = asked.args_schema
     assert isinstance(x, DTensorSpec) and x.tensor_meta
     with without_modes():
-        form = asked.op(torch.empty_strided(x.shape, x.stride, dtype=x.tensor_meta.dtype, device="meta"), *rest)
+        return asked.op(torch.empty_strided(x.shape, x.stride, dtype=x.tensor_meta.dtype, device="meta"), *rest)
+
+
+def _of_nothing(asked: OpSchema) -> OutputSharding:
+    """A view without elements, which all chips have. PyTorch's rules for views search their dimensions without end."""
+    whole, form = _gathered(asked), _form(asked)
+    x = whole.args_schema[0]
+    assert isinstance(x, DTensorSpec)
     meta = TensorMeta(form.shape, form.stride(), form.dtype)
     made = DTensorSpec(x.mesh, x.placements, tensor_meta=meta)
     return OutputSharding(made, redistribute_schema=whole, needs_redistribute=True)
