@@ -39,10 +39,10 @@ def test_programs_are_of_all_kinds() -> None:
         assert words in texts
 
 
-@pytest.mark.parametrize("way", ["compile", "aot", "tt", "again", "sizes", "trace", "optimizer"])
+@pytest.mark.parametrize("way", ["compile", "aot", "tt", "again", "sizes", "trace", "optimizer", "mesh", "mesh-eager"])
 def test_programs_agree_with_eager(way: str) -> None:
     """`tt-torch fuzz` runs more of them; these show that each way works."""
-    records = [run_seed(seed, way, 6) for seed in range(6 if way != "tt" else 40)]
+    records = [run_seed(seed, way, 6) for seed in range({"tt": 40, "mesh-eager": 12}.get(way, 6))]
     assert {record["verdict"] for record in records} <= set(check.NO_FINDING), records
     assert "match" in {record["verdict"] for record in records}
 
@@ -53,6 +53,17 @@ def test_each_statement_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     for text in {text for _, texts in FAMILIES.values() for text in texts}:
         monkeypatch.setattr(programs, "_text", lambda draw, text=text: text)
         assert any(generate(seed, 1).statements for seed in range(150)), text
+
+
+def test_programs_for_chips_split_their_inputs() -> None:
+    made = [generate(seed, 3, on_chips=True) for seed in range(80)]
+    splits = [p.split for p in made if p.split]
+    assert len(splits) == len(made) and all(
+        s.inputs.keys() == p.inputs.keys() for s, p in zip(splits, made, strict=True)
+    )
+    assert {split.mesh for split in splits} == {(1, 2), (2, 2), (2, 4)}
+    dims = [dims for split in splits for dims in split.inputs.values()]
+    assert (None, None) in dims and any(a == b is not None for a, b in dims) and {2, 1, 0} <= {a for a, _ in dims}
 
 
 def test_some_programs_have_inputs_that_overlap() -> None:

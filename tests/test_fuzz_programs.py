@@ -18,10 +18,12 @@ from tt_torch.dynamo.types import Function
 from tt_torch.fuzz import check
 from tt_torch.fuzz.check import shrunk, source, wrong
 from tt_torch.fuzz.cli import _again
+from tt_torch.fuzz.meshes import Split
 from tt_torch.fuzz.programs import Program, Statement, trainable
 from tt_torch.fuzz.tolerance import OtherRoundings, difference
 from tt_torch.fuzz.ways import EAGER, WAYS, Seen, Way, run
 from tt_torch.tools.cli import app
+from tt_torch.torch_private.sharded_norms import HANDLERS
 
 # --- what counts as a difference
 
@@ -394,3 +396,24 @@ def test_a_script_has_inputs_that_overlap() -> None:
     assert torch.equal(scope["x0"], torch.tensor([[0.0, 1, 2], [6, 8, 10]]))
     assert check.wrong(program, "compile") == check.MATCH
     assert check.wrong(program, "aot") == check.REFUSED
+
+
+# --- on chips
+
+
+def test_a_wrong_number_on_chips_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without our handler, DTensor returns the operand of a shift."""
+    x = torch.arange(8, dtype=torch.int32).reshape(2, 4)
+    made = replace(program("x + 0", "v0 << 2", "v1 + 0", x=x), split=Split((1, 2), {"x": (None, 1)}))
+    assert check.wrong(made, "mesh-eager") == check.MATCH
+    for name in ("Tensor", "Scalar"):
+        monkeypatch.delitem(HANDLERS, getattr(torch.ops.aten.__lshift__, name))
+    smallest, found = shrunk(made, "mesh-eager", wrong(made, "mesh-eager"))
+    assert "wrong" in found and smallest.statements[0].text == "v0 << 2"
+    assert "split=Split(mesh=(1, 2), inputs={'v0': (None, None)})" in source(smallest, "mesh-eager")
+
+
+def test_what_dtensor_does_not_do_is_refused() -> None:
+    split = Split((1, 2), {"x": (None, 0)})
+    assert wrong(replace(program("x.cumsum_(0)", x=torch.ones(4)), split=split), "mesh-eager") == check.REFUSED
+    assert wrong(replace(program("x + 1", x=torch.ones(3)), split=split), "mesh") == check.REFUSED

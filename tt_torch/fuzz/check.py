@@ -14,6 +14,7 @@ import torch
 
 from tt_torch.dynamo.types import Function
 from tt_torch.errors import ArgumentError, CompileError
+from tt_torch.fuzz.meshes import is_refused, simpler, with_value
 from tt_torch.fuzz.programs import Program, Statement, generate, trainable
 from tt_torch.fuzz.tolerance import DOUBTED, RUNS, OtherRoundings, difference, memory
 from tt_torch.fuzz.ways import EAGER, TRACED, WAYS, Seen, StridesOfShapeFunctions, Way, run
@@ -34,7 +35,7 @@ def run_seed(seed: int, way: str, length: int) -> Record:
     logging.getLogger("torch").setLevel(logging.CRITICAL)  # PyTorch logs each of its refusals
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        program = generate(seed, length)
+        program = generate(seed, length, WAYS[way].on_chips)
         if WAYS[way].bf16:
             program = program.in_range_of_bf16()
         found = wrong(program, way)
@@ -56,18 +57,13 @@ def wrong(program: Program, way: str) -> str:
     except (RuntimeError, IndexError):  # eager refuses the inputs without gaps, or what a step of training made of them
         return REFUSED
     try:
-        got = run(function, inputs, chosen, trains)
+        got = run(function, inputs, chosen, trains, program.split)
     except Exception as error:
-        # TorchRuntimeError is that of a shape function of PyTorch.
-        if isinstance(error, (CompileError, TorchRuntimeError)) or _traced(function, inputs, trains) is None:
-            return REFUSED
-        # torch.compile runs such an op on the host, and takes inputs that overlap.
-        if way == "aot" and (_is_of_a_formula(error) or isinstance(error, ArgumentError)):
-            return REFUSED
-        # An index that is the exponent of a rounding error is out of range with some roundings.
-        if _OUT_OF_RANGE.search(str(error)) and [] in _with_other_roundings(function, inputs, trains, chosen):
+        if _is_refusal(error, program, way):
             return REFUSED
         return f"{type(error).__name__}: {str(getattr(error, 'inner_exception', error))[:300]}"
+    if program.split:
+        got = [replace(x, strides=own.strides, first=own.first) for x, own in zip(got, expected, strict=True)]
     if not _departure(program, got, expected, []):  # other roundings only allow more, and they take most of the time
         return MATCH
     others: list[list[Seen]] = []
@@ -75,7 +71,7 @@ def wrong(program: Program, way: str) -> str:
         others += _with_other_roundings(function, inputs, trains, chosen, seeds)
         if not (found := _departure(program, got, expected, others)):
             return MATCH
-    if chosen.device != "cpu":
+    if chosen == WAYS["tt"]:
         return found
     traced = _traced(function, inputs, trains) or expected
     for strides in (traced, _of_shape_functions(function, inputs, trains)):
@@ -83,6 +79,22 @@ def wrong(program: Program, way: str) -> str:
         if not _departure(program, got, as_traced, others):
             return AS_TRACED
     return IN_DTYPE if _is_in_dtype(program, got, expected, traced, chosen) else found
+
+
+def _is_refusal(error: Exception, program: Program, way: str) -> bool:
+    """Whether an error of a way says that we, or PyTorch, do not do this."""
+    chosen, function, inputs = WAYS[way], program.function(), list(program.inputs.values())
+    # TorchRuntimeError is that of a shape function of PyTorch.
+    if isinstance(error, (CompileError, TorchRuntimeError)) or (chosen.on_chips and is_refused(error)):
+        return True
+    if _traced(function, inputs, program.trains) is None:
+        return True
+    # torch.compile runs such an op on the host, and takes inputs that overlap.
+    if way == "aot" and (_is_of_a_formula(error) or isinstance(error, ArgumentError)):
+        return True
+    # An index that is the exponent of a rounding error is out of range with some roundings.
+    out_of_range = bool(_OUT_OF_RANGE.search(str(error)))
+    return out_of_range and [] in _with_other_roundings(function, inputs, program.trains, chosen)
 
 
 def _is_of_a_formula(error: Exception) -> bool:
@@ -193,6 +205,8 @@ def shrunk(program: Program, way: str, found: str) -> tuple[Program, str]:
 def _smaller(program: Program) -> Iterator[Program]:
     if program.trains:
         yield replace(program, trains=False)
+    if program.split:
+        yield from (replace(program, split=split) for split in simpler(program.split))
     for smaller in _parts(program):
         if not program.trains or trainable(smaller):
             yield smaller
@@ -204,18 +218,20 @@ def _parts(program: Program) -> Iterator[Program]:
             yield replace(program, outputs=(output,)).without_dead_code()
     for i, statement in reversed(list(enumerate(program.statements))):
         if statement.result not in program.outputs:
-            yield _given(program, i)
+            yield from _given(program, i)
 
 
-def _given(program: Program, index: int) -> Program:
-    """The program with the value of a statement as an input."""
+def _given(program: Program, index: int) -> Iterator[Program]:
+    """The program with the value of a statement as an input, which is split in several ways."""
     before: tuple[Statement, ...] = program.statements[: index + 1]
     name = before[-1].result
     upto = replace(program, statements=before, outputs=(name,))
     (value,) = upto.function()(*copy.deepcopy(list(program.inputs.values())))
     inputs = {**program.inputs, name: value}
     rest = (*program.statements[:index], *program.statements[index + 1 :])
-    return replace(program, inputs=inputs, statements=rest).without_dead_code()
+    smaller = replace(program, inputs=inputs, statements=rest)
+    for split in with_value(program.split, name, value) if program.split else [None]:
+        yield replace(smaller, split=split).without_dead_code()
 
 
 def source(program: Program, way: str) -> str:
@@ -228,6 +244,7 @@ def source(program: Program, way: str) -> str:
     return f"""import torch
 from torch import inf, nan
 
+from tt_torch.fuzz.meshes import Split
 from tt_torch.fuzz.ways import show
 
 {inputs}
@@ -235,7 +252,7 @@ from tt_torch.fuzz.ways import show
 
 {program.source()}
 
-show(program, [{", ".join(program.inputs)}], {way!r}, trains={program.trains})
+show(program, [{", ".join(program.inputs)}], {way!r}, trains={program.trains}, split={program.split})
 """
 
 

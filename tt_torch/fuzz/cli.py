@@ -33,7 +33,8 @@ def fuzz(
         typer.Option(
             help="how programs run: compile, bf16, aot (compiled, saved, loaded), cache (from the compile cache), "
             "again (after a call with other values), sizes (after one with other sizes), "
-            "trace (`again`, with `enable_trace`), optimizer (compiled with optimization level 2) or tt"
+            "trace (`again`, with `enable_trace`), optimizer (compiled with optimization level 2), tt, "
+            "mesh (compiled for DTensors on several chips) or mesh-eager"
         ),
     ] = "compile",
     length: Annotated[int, typer.Option(min=1, max=50, help="largest number of statements")] = 6,

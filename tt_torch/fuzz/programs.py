@@ -15,6 +15,8 @@ from dataclasses import dataclass, replace
 import torch
 
 from tt_torch.dynamo.types import Result
+from tt_torch.fuzz import meshes
+from tt_torch.fuzz.meshes import Split, random_split
 from tt_torch.fuzz.quirks import undefined
 from tt_torch.fuzz.statements import DTYPES, FAMILIES, SCALARS, SHAPES, random_input
 from tt_torch.fuzz.tolerance import memory
@@ -45,11 +47,13 @@ class Program:
     statements: tuple[Statement, ...]
     outputs: tuple[str, ...]
     trains: bool = False  # its inputs of floats are parameters, see training.py
+    split: Split | None = None  # its inputs are DTensors
 
     def source(self) -> str:
         """The program as a Python function of its inputs, which returns a tuple of its outputs."""
         lines = [f"    {s.result} = {s.text}" for s in self.statements]
-        results = ", ".join(self.outputs)
+        # On chips, a result never shares the memory of an input, which the next step of training writes.
+        results = ", ".join(f"{name}.clone()" if self.split else name for name in self.outputs)
         return "\n".join([f"def program({', '.join(self.inputs)}):", *lines, f"    return ({results},)", ""])
 
     def function(self) -> Callable[..., Result]:
@@ -85,18 +89,20 @@ class Program:
                 needed |= {statement.result, *statement.operands}
                 kept.insert(0, statement)
         inputs = {name: value for name, value in self.inputs.items() if name in needed}
-        return replace(self, inputs=inputs, statements=tuple(kept))
+        split = self.split and self.split.of(list(inputs))
+        return replace(self, inputs=inputs, statements=tuple(kept), split=split)
 
 
-def generate(seed: int, length: int) -> Program:
-    """The program of a seed, with at most `length` statements."""
+def generate(seed: int, length: int, on_chips: bool = False) -> Program:
+    """The program of a seed, with at most `length` statements. If it is for chips, its inputs are split over a mesh."""
     draw = random.Random(seed)
     trains = draw.random() < _TRAINING
     inputs: dict[str, torch.Tensor] = {}
     for i in range(draw.randint(1, 4)):
         used = [x.shape for x in inputs.values()]
-        inputs[f"x{i}"] = random_input(draw, used if used and draw.random() < 0.5 else SHAPES)
-    if not trains:
+        shapes = meshes.SHAPES if on_chips else SHAPES
+        inputs[f"x{i}"] = random_input(draw, used if used and draw.random() < 0.5 else shapes)
+    if not (trains or on_chips):
         inputs |= _overlapping(random.Random(f"overlap {seed}"), inputs)
     values: Mapping[str, torch.Tensor] = inputs
     statements: list[Statement] = []
@@ -109,7 +115,8 @@ def generate(seed: int, length: int) -> Program:
                 break
     results = [s.result for s in statements] or list(inputs)
     outputs = sorted({results[-1], *draw.sample(results, min(3, len(results)))})
-    program = Program(inputs, tuple(statements), tuple(outputs)).without_dead_code()
+    split = random_split(seed, inputs) if on_chips else None
+    program = Program(inputs, tuple(statements), tuple(outputs), split=split).without_dead_code()
     return replace(program, trains=trains and trainable(program))
 
 

@@ -6,7 +6,7 @@ import copy
 import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,6 +20,7 @@ from tt_torch.config import BackendOptions, CompilerConfig
 from tt_torch.driver.package.loading import LoadedModel
 from tt_torch.dynamo.types import Function
 from tt_torch.errors import InexactError, TTTorchError
+from tt_torch.fuzz.meshes import Split, on_chips, whole
 from tt_torch.fuzz.tolerance import memory
 from tt_torch.fuzz.training import Compiler, Trained, train
 from tt_torch.torch_private.ops import OpOverload, schema
@@ -126,6 +127,7 @@ class Way:
     compiled: Compiler
     bf16: bool = False
     device: str = "cpu"
+    on_chips: bool = False
 
 
 WAYS: Mapping[str, Way] = {
@@ -138,16 +140,28 @@ WAYS: Mapping[str, Way] = {
     "trace": Way(partial(_after, _with_other_values, enable_trace=True)),
     "optimizer": Way(partial(_torch_compile, optimization_level=2)),
     "tt": Way(_eager, device="tt"),
+    "mesh": Way(_torch_compile, device="tt", on_chips=True),
+    "mesh-eager": Way(_eager, device="tt", on_chips=True),
 }
 EAGER, TRACED = Way(_eager), Way(_traced)
 
 
-def run(function: Function, inputs: Sequence[torch.Tensor], way: Way, trains: bool) -> list[Seen]:
+def run(
+    function: Function, inputs: Sequence[torch.Tensor], way: Way, trains: bool, split: Split | None = None
+) -> list[Seen]:
     """Runs a program. Gives its outputs, then its inputs as it leaves them, then the gradients, then the memory around
-    each input."""
-    own = copy.deepcopy(list(inputs)) if way.device == "cpu" else [x.clone().to(way.device) for x in inputs]
-    results = train(function, own, way.compiled) if trains else [*way.compiled(function, own)(*own), *own]
-    return seen([*results, *around(own)])
+    each input. With a split, the inputs are DTensors, and the whole tensors of what it gives are seen."""
+    with _given(inputs, way, split) as own:
+        results = train(function, own, way.compiled) if trains else [*way.compiled(function, own)(*own), *own]
+        return seen([*map(whole, results), *around(own)])
+
+
+def _given(inputs: Sequence[torch.Tensor], way: Way, split: Split | None) -> AbstractContextManager[list[torch.Tensor]]:
+    """The program's own copies of its inputs, on the device of the way."""
+    if way.device == "cpu":
+        return nullcontext(copy.deepcopy(list(inputs)))
+    own = [x.clone().to(way.device) for x in inputs]
+    return on_chips(split, own) if split else nullcontext(own)
 
 
 def around(inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
@@ -209,9 +223,11 @@ def seen(tensors: Sequence[torch.Tensor]) -> list[Seen]:
     return found
 
 
-def show(function: Function, inputs: Sequence[torch.Tensor], way: str, trains: bool) -> None:
+def show(
+    function: Function, inputs: Sequence[torch.Tensor], way: str, trains: bool, split: Split | None = None
+) -> None:
     """Prints what eager PyTorch gives, and what the way gives."""
-    for name, each in (("eager", EAGER), (way, WAYS[way])):
+    for name, each, on in (("eager", EAGER, None), (way, WAYS[way], split)):
         print(f"{name}:")
-        for tensor in run(function, inputs, each, trains):
+        for tensor in run(function, inputs, each, trains, on):
             print(f"  {tensor}")

@@ -65,5 +65,6 @@ def _any(op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch
     reduce = torch.amax if x.numel() else torch.sum  # there is no largest one of nothing
     flags = (x != 0).to(torch.int32)
     found = reduce(flags, dims, keepdim=bool(a.get("keepdim"))) if dims else flags
+    assert isinstance(found, DTensor)
     whole = [Replicate() if p.is_partial() else p for p in found.placements]
     return found.redistribute(x.device_mesh, whole).to(torch.uint8 if x.dtype == torch.uint8 else torch.bool)
