@@ -80,18 +80,30 @@ def writes(x):
     return x * 1, row + 0, element + 0, upper + 0, lower + 0
 
 
-@pytest.mark.parametrize("compiled", [False, True])
+def writes_in_other_ways(x):
+    """Writes with ops that do not write to their first argument, or to several."""
+    torch.add(x[0], 1, out=x[5])
+    torch._foreach_mul_([x[6][1:], x[7]], 3)
+    torch.nn.init.uniform_(x[2], 5, 5)
+    return (x * 1,)
+
+
+def assert_writes(run, expected_of, split):
+    x = torch.arange(32.0).reshape(8, 4)
+    given, after = distribute_tensor(x, init_device_mesh("tt", (2, 2)), split), x.clone()
+    torch.testing.assert_close([*map(whole, [*run(given), given])], [*expected_of(after), after])
+
+
+@pytest.mark.parametrize("function", [writes, writes_in_other_ways])
 @pytest.mark.parametrize("context", [torch.enable_grad, torch.no_grad])
-def test_writes_to_parts_of_a_split_dimension(context, compiled):
-    x, mesh = torch.arange(32.0).reshape(8, 4), init_device_mesh("tt", (2, 2))
-    run = torch.compile(writes, backend="tt") if compiled else writes
-    after = x.clone()
-    expected = [*writes(after), after]
+def test_writes_to_parts_of_a_split_dimension(context, function):
     for split in ([Replicate(), Shard(0)], [Shard(0), Shard(0)], [Shard(0), Shard(1)]):
-        given = distribute_tensor(x, mesh, split)
         with context():
-            found = [*run(given), given]
-        torch.testing.assert_close([*map(whole, found)], expected)
+            assert_writes(function, function, split)
+
+
+def test_compiled_writes_to_parts_of_a_split_dimension():
+    assert_writes(torch.compile(writes, backend="tt"), writes, [Shard(0), Shard(1)])
 
 
 def test_writes_have_gradients():
@@ -110,13 +122,20 @@ def test_writes_have_gradients():
         torch.testing.assert_close(*grads)
 
 
-def test_a_write_that_would_be_lost_in_inference_mode_is_an_error():
+def test_a_write_that_would_be_lost_is_an_error():
     x = distribute_tensor(torch.zeros(8, 4), init_device_mesh("tt", (2,)), [Shard(0)])
+    lost = pytest.raises(CollectiveError, match=r"a write to a part .* would be lost in .* write to the part itself")
+    for part in (x[1].data, x[1].detach()):
+        with lost:
+            part.add_(1)
     with torch.inference_mode():
         y = x + 1
         y[:, 1].add_(1)
-        with pytest.raises(CollectiveError, match=r"in inference mode, a write .* would be lost; torch\.no_grad"):
+        with lost:
             y[1][2:].add_(1)
+    x.data[1].add_(1)
+    x.detach()[1].add_(1)
+    assert whole(x[1]).tolist() == [2, 2, 2, 2]
 
 
 def test_a_part_that_is_gone_does_not_keep_the_tensor():

@@ -23,7 +23,7 @@ from torch.distributed.tensor import DTensor
 from tt_torch.errors import CollectiveError, ShardingError
 from tt_torch.torch_private.hosts import Hosts, digest
 from tt_torch.torch_private.marks import part_of_graphs
-from tt_torch.torch_private.ops import is_random, schema
+from tt_torch.torch_private.ops import is_random, schema, written
 from tt_torch.torch_private.tensors import FakeTensor
 from tt_torch.torch_private.trees import tree_leaves, tree_map
 
@@ -175,9 +175,8 @@ def require_equal_parts(shape: Sequence[int], dim: int, count: int) -> None:
 
 def _writes_plain(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
     """Whether an op writes to a plain tensor."""
-    given = dict(zip((a.name for a in schema(func).arguments), args, strict=False)) | kwargs
-    written = [given.get(a.name) for a in schema(func).arguments if a.alias_info and a.alias_info.is_write]
-    return any(isinstance(x, torch.Tensor) and not isinstance(x, LocalTensor) for x in tree_leaves(written))
+    leaves = tree_leaves(written(func, args, kwargs))
+    return any(isinstance(x, torch.Tensor) and not isinstance(x, LocalTensor) for x in leaves)
 
 
 def _is_plain(x: object) -> TypeGuard[torch.Tensor]:

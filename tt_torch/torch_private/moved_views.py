@@ -19,7 +19,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from tt_torch.errors import CollectiveError
 from tt_torch.torch_private.chips import parts_of
 from tt_torch.torch_private.marks import part_of_graphs
-from tt_torch.torch_private.ops import OpOverload, schema
+from tt_torch.torch_private.ops import OpOverload, schema, written
 from tt_torch.torch_private.tensors import root_of
 from tt_torch.torch_private.trees import tree_leaves
 
@@ -79,12 +79,13 @@ def of_moved(of: Any) -> Callable[..., Any]:
 def after_write(of: Any) -> Callable[..., Any]:
     """Wraps DTensor's method that ends ops in place."""
 
-    def _dispatch_fast_path_python_tail(op_call: Any, args: tuple[Any, ...], *rest: Any) -> Any:
-        result = of(op_call, args, *rest)
-        if _copies and schema(op_call).is_mutable:
-            for x in (x for x in tree_leaves(args[0]) if isinstance(x, DTensor)):
-                _write_back(x)
-                _refresh(x)
+    def _dispatch_fast_path_python_tail(op_call: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *rest: Any) -> Any:
+        result = of(op_call, args, kwargs, *rest)
+        if _copies:
+            changed = [x for x in tree_leaves(written(op_call, args, kwargs)) if isinstance(x, DTensor)]
+            for change in (_write_back, _refresh):
+                for x in changed:
+                    change(x)
         return result
 
     part_of_graphs(_dispatch_fast_path_python_tail)
@@ -95,9 +96,9 @@ def after_write(of: Any) -> Callable[..., Any]:
 def _write_back(x: DTensor) -> None:
     """Writes a view that is a copy to the tensor of which it is a view."""
     root, memory = _root_of(x), _memory(x._local_tensor)
-    if root is x and x.is_inference() and memory in _copies:
-        why = "in inference mode, a write to a part of a split dimension would be lost"
-        raise CollectiveError(why, "torch.no_grad() keeps it")
+    if root is x and memory in _copies:
+        why = "a write to a part of a split dimension would be lost in inference mode, and through .data or detach()"
+        raise CollectiveError(why, "write to the part itself, with torch.no_grad() around it")
     if _memory(root._local_tensor) == memory:
         return
     mesh = root.device_mesh

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -33,6 +34,13 @@ def schema(op: Any) -> torch.FunctionSchema:
 def is_random(op: Any) -> bool:
     """Whether an op has the tag for random numbers. All of PyTorch's ops that draw some have it; a user's may not."""
     return torch.Tag.nondeterministic_seeded in getattr(op, "tags", ())
+
+
+def written(op: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+    """The arguments of a call that the op writes to: tensors, lists of them, or None for one that is not given."""
+    arguments = schema(op).arguments
+    given = dict(zip((a.name for a in arguments), args, strict=False)) | {**kwargs}
+    return [given.get(a.name) for a in arguments if a.alias_info and a.alias_info.is_write]
 
 
 # 2.13.0: without it ops of torch.library.custom_op could not be registered by their function.

@@ -77,7 +77,8 @@ def _split(drawn: torch.Tensor, like: DTensor) -> DTensor:
 
 def _written(x: DTensor, drawn: torch.Tensor) -> DTensor:
     _require_same(drawn)
-    x.to_local().copy_(local(drawn, x.device_mesh, x.placements))
+    mesh, placements = x.device_mesh, x.placements
+    x.copy_(DTensor.from_local(local(drawn, mesh, placements), mesh, placements, run_check=False))
     return x
 
 
