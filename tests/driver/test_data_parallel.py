@@ -97,6 +97,21 @@ def test_other_sizes_of_the_batch():
     assert not dist.is_initialized()
 
 
+def test_writes_reach_the_whole_tensor():
+    def write(x, y):
+        x[0:3].mul_(0)
+        x[:, 1].add_(1)
+        return y + 1
+
+    x = torch.arange(32.0).reshape(8, 4)
+    given, run = x.clone(), torch.compile(write, backend="tt", options=split((1, 2)))
+    torch.testing.assert_close([run(given, given[4:].clone()), given], [write(x, x[4:].clone()), x])
+    for view in (given[0], given[::2]):
+        with pytest.raises(MeshError, match=r"writes to its inputs, of which these overlap in memory: .*x.*, .*y.*;"):
+            run(given, view)
+    torch.testing.assert_close(given, x)
+
+
 def test_compile_model_for_a_mesh():
     model, x = nn.Linear(8, 8).eval(), torch.randn(8, 8)
     for mesh in ((2, 4), (8,), init_device_mesh("tt", (8,))):

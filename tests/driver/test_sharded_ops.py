@@ -147,6 +147,38 @@ def test_a_part_that_is_gone_does_not_keep_the_tensor():
     assert alive() is None
 
 
+def write_and_read(x, y):
+    x[0:3].mul_(2)
+    return y + 1
+
+
+VIEWS = {
+    "rows": lambda x: x[2:4],
+    "row": lambda x: x[4],
+    "part of another memory": lambda x: x[4:].clone(),
+    "columns": lambda x: x[:, 2:],
+    "itself": lambda x: x,
+}
+
+
+@pytest.mark.parametrize("split", [[Replicate()], [Shard(0)], [Shard(1)]], ids=str)
+def test_a_compiled_graph_writes_to_no_inputs_that_overlap(split):
+    """It would not see its own writes. It reads such inputs."""
+    write, read = (torch.compile(f, backend="tt") for f in (write_and_read, lambda x, y: x.sum() + y))
+    for name, view in VIEWS.items():
+        x = torch.arange(32.0).reshape(8, 4)
+        given = distribute_tensor(x, init_device_mesh("tt", (2,)), split)
+        torch.testing.assert_close(whole(read(given, view(given))), x.sum() + view(x))
+        if name in ("part of another memory", "itself"):
+            torch.testing.assert_close(whole(write(given, view(given))), write_and_read(x, view(x)))
+        else:
+            with pytest.raises(
+                MeshError, match=r"writes to its inputs, of which these overlap in memory: .*x.*, .*y.*;"
+            ):
+                write(given, view(given))
+        torch.testing.assert_close(whole(given), x)
+
+
 @pytest.mark.parametrize("compiled", [False, True])
 def test_views_without_elements(compiled):
     def views(x):

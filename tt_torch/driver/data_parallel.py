@@ -17,11 +17,12 @@ import torch
 from torch.fx import GraphModule
 
 from tt_torch.config import BackendOptions
+from tt_torch.driver.overlaps import refusing_overlaps
 from tt_torch.driver.shards import without_host
 from tt_torch.dynamo.interface import source
 from tt_torch.dynamo.mesh_ops import AXES
 from tt_torch.dynamo.passes.rewriting import copied
-from tt_torch.dynamo.types import Argument, Function, Result
+from tt_torch.dynamo.types import Argument, Function
 from tt_torch.errors import ConfigError, ShardingError
 from tt_torch.torch_private.aot import backward_ahead_of_time, is_weight
 
@@ -43,17 +44,16 @@ def compile_data_parallel(
     split = _with_the_batch(gm, examples, chips)
     for i, node in enumerate(gm.graph.find_nodes(op="placeholder")):
         node.meta[AXES] = frozenset((0, 1) if i in split else ())
-    parts = [door.first_part(x, chips) if i in split else door.of_first_chip(x) for i, x in enumerate(examples)]
+
+    def build(inputs: Sequence[object]) -> Function:
+        parts = [door.first_part(x, chips) if i in split else door.of_first_chip(x) for i, x in enumerate(inputs)]
+        run = aot(gm, parts, config, options)
+        return lambda *given: run(*(door.of_whole(x, chips) if i in split else x for i, x in enumerate(given)))
+
     with door.row_of(chips, examples[split[0]].device.type) as row:  # type: ignore[attr-defined]
         _put_on_mesh(gm, split, door, row)
         with door.as_one_chip(), backward_ahead_of_time():
-            run = aot(gm, parts, config, options)
-
-    def call(*inputs: Argument) -> Result:
-        given = enumerate(inputs)
-        return run(*(door.of_whole(x, chips) if i in split else x for i, x in given))
-
-    return call
+            return refusing_overlaps(gm, examples, build)
 
 
 def _with_the_batch(gm: GraphModule, examples: Sequence[object], chips: int) -> list[int]:

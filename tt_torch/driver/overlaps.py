@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import torch
 from torch.fx import GraphModule, Node
@@ -21,9 +21,10 @@ from tt_torch.driver import variants
 from tt_torch.driver.partition import wholly_on_host
 from tt_torch.driver.variants import Variants
 from tt_torch.dynamo.facts import called
+from tt_torch.dynamo.interface import source
 from tt_torch.dynamo.passes.rewriting import copied
 from tt_torch.dynamo.types import Argument, Function, Result
-from tt_torch.errors import ArgumentError
+from tt_torch.errors import ArgumentError, MeshError
 from tt_torch.torch_private.aot import TracingContext, tracing, writes_to_inputs
 from tt_torch.torch_private.tensors import FakeTensorMode, storage_of
 
@@ -74,6 +75,40 @@ def once_per_overlap(gm: GraphModule, examples: Sequence[object], build: Build, 
         return programs.get(here, lambda: _program(gm, inputs, groups, build, fallback))(*inputs)
 
     return run
+
+
+def refusing_overlaps(
+    gm: GraphModule,
+    examples: Sequence[Any],
+    build: Callable[[Sequence[Any]], Function],
+    memory: Callable[[Any], object] = lambda x: x,
+) -> Function:
+    """The function that `build` makes of a captured graph for several chips.
+
+    If the graph writes to inputs, a call with two that overlap raises MeshError. `memory` gives what the first chip has
+    of an input.
+    """
+    context, names = TracingContext.get(), [source(node) for node in gm.graph.find_nodes(op="placeholder")]
+    context.fw_metadata = None  # of another graph, or of none
+    together = {i for group in overlapping([*map(memory, examples)]) for i in group.positions}
+    apart = [_copy(x) if i in together else x for i, x in enumerate(examples)]  # AOTAutograd has no rule for chips
+    run = build(apart)
+    metadata = context.fw_metadata
+    if metadata is None or not writes_to_inputs(metadata):
+        return run
+
+    def call(*inputs: Argument) -> Result:
+        if found := overlapping([*map(memory, inputs)]):
+            those = ", ".join(names[i] for i in found[0].positions)
+            what = f"a graph for several chips writes to its inputs, of which these overlap in memory: {those}"
+            raise MeshError(f"{what}; pass copies, such as x.clone(), or make the views in the graph")
+        return run(*inputs)
+
+    return call
+
+
+def _copy(x: torch.Tensor) -> torch.Tensor:
+    return x.detach().clone().requires_grad_(x.requires_grad)
 
 
 def _counts_from_memory(node: Node) -> bool:

@@ -16,6 +16,7 @@ from torch.fx import Graph, GraphModule, Node
 from tt_torch.config import BackendOptions, CompileDepth, CompilerConfig
 from tt_torch.driver.devices import Device
 from tt_torch.driver.executor import CompiledProgram, Executor
+from tt_torch.driver.overlaps import refusing_overlaps
 from tt_torch.dynamo.decompositions.random import draw_for_one_chip
 from tt_torch.dynamo.mesh_ops import ALWAYS, AXES
 from tt_torch.dynamo.passes.rewriting import copied, user_line
@@ -47,8 +48,12 @@ def compile_sharded(
     for node, x in zip(gm.graph.find_nodes(op="placeholder"), examples, strict=True):
         node.meta[AXES] = door.axes_of(x)
     on_mesh = _for_mesh(options, _mesh_of(examples))
+
+    def build(parts: Sequence[object]) -> Function:
+        return aot(gm, parts, on_mesh.compiler_config, on_mesh)
+
     with door.as_one_chip():
-        run = aot(gm, [door.of_first_chip(x) for x in examples], on_mesh.compiler_config, on_mesh)
+        run = refusing_overlaps(gm, [door.of_first_chip(x) for x in examples], build, door.written_with)
     expected = [_placement(x) for x in examples]
 
     def call(*inputs: Argument) -> Result:

@@ -46,6 +46,14 @@ def _memory(x: torch.Tensor) -> StorageWeakRef:
     return StorageWeakRef(first.untyped_storage())
 
 
+def written_with(x: Any) -> Any:
+    """What the first chip has of a tensor, or, for a view that is a copy, of the tensor to which its writes go, too."""
+    if isinstance(x, DTensor):
+        root = _root_of(x)
+        x = (x if _memory(root._local_tensor) == _memory(x._local_tensor) else root)._local_tensor
+    return ((isinstance(x, torch.Tensor) and parts_of(x)) or [x])[0]
+
+
 def _forget(dead: weakref.ReferenceType[torch.Tensor]) -> None:
     _moved[:] = [x for x in _moved if x.local is not dead]
 

@@ -63,6 +63,7 @@ from tt_torch.torch_private.chips import (
 )
 from tt_torch.torch_private.hosts import Hosts, meet
 from tt_torch.torch_private.marks import part_of_graphs
+from tt_torch.torch_private.moved_views import written_with
 from tt_torch.torch_private.ops import schema
 from tt_torch.torch_private.sharded_norms import local
 from tt_torch.torch_private.tensors import FakeTensor, without_modes
@@ -70,10 +71,13 @@ from tt_torch.torch_private.trees import tree_leaves
 
 __all__ = [
     "MIXED", "DTensor", "DeviceMesh", "LocalTensor", "chips", "hosts", "of_parts", "of_whole", "parts_of", "running",
+    "written_with",
 ]  # fmt: skip
 
 # 2.13.0: without it a program would take the place of the first chip in its row for that of all chips.
 COORDINATE = torch.ops.device_mesh._runtime_compute_coordinate_on_dim.default
+_FORM = "dim sym_size sym_stride sym_storage_offset sym_numel is_contiguous is_non_overlapping_and_dense"
+FORMS = [getattr(torch.ops.aten, name).default for name in _FORM.split()]
 _before: list[tuple[Any, str, Any]] = []  # what the patches have replaced
 _undo: list[Callable[[], None]] = []
 
@@ -244,10 +248,15 @@ def _also_of_each_chip(of: Any) -> Any:
     return staticmethod(process_runtime_tangent)
 
 
-# 2.13.0: without it collectives in a graph that is captured would leave out groups with chips of other processes.
+# 2.13.0: without it collectives in a graph that is captured would leave out groups with chips of other processes, and a
+# graph with two inputs in one memory could not be captured: while Dynamo puts their fake tensors in one memory, no mode
+# answers for their sizes.
 def _exchanged(of: Any) -> Any:
     def __torch_dispatch__(cls: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         mode = running()
+        if func in FORMS:
+            first, *_ = parts_of(args[0]) or args
+            return func(first, *args[1:])
         if mode and mode.hosts and func.namespace in EXCHANGES and schema(func).name not in WAITS:
             given = [x for x in tree_leaves((args, kwargs or {})) if isinstance(x, LocalTensor)]
             if all(len(x._local_tensors) == len(mode.hosts.own) for x in given):
