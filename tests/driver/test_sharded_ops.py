@@ -7,12 +7,14 @@ import weakref
 import pytest
 import torch
 import torch.distributed as dist
+from nights import often_if
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
 
 from tt_torch.errors import CollectiveError, MeshError
 
 SPLITS = list(itertools.product([Replicate(), Shard(0), Shard(1), Shard(2)], repeat=2))
+PARTS = 3  # of SPLITS; one of them runs for each change, and the others at night
 ALONG_DIMENSIONS = {
     "sums": lambda x: x.cumsum(-1),
     "products": lambda x: x.cumprod(-3, dtype=torch.float64),
@@ -50,11 +52,15 @@ def with_gradient(function, x):
     return whole(result), x.grad if x.grad is None else whole(x.grad)
 
 
-@pytest.mark.parametrize("name", ALONG_DIMENSIONS)
-def test_ops_along_dimensions_that_are_split(name):
+def _is_often(name, part):
+    return list(ALONG_DIMENSIONS).index(name) % PARTS == part
+
+
+@pytest.mark.parametrize(("name", "part"), often_if(_is_often, itertools.product(ALONG_DIMENSIONS, range(PARTS))))
+def test_ops_along_dimensions_that_are_split(name, part):
     function, x = ALONG_DIMENSIONS[name], torch.randn(8, 4, 8)
     expected, mesh = with_gradient(function, x), init_device_mesh("tt", (2, 2))
-    for split in SPLITS:
+    for split in SPLITS[part::PARTS]:
         found = with_gradient(function, distribute_tensor(x, mesh, split))
         torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5, msg=lambda text, s=split: f"{s}: {text}")
     found = with_gradient(torch.compile(function, backend="tt"), distribute_tensor(x, mesh, [Shard(0), Shard(2)]))

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from nights import seeds
 from torch._higher_order_ops.map import map as map_rows
 from torch._higher_order_ops.while_loop import while_loop
 
@@ -203,7 +204,7 @@ def drawn(seed: int) -> Function:
 
 
 @on_the_device
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", seeds(3, 8))
 def test_random_conditions(seed: int) -> None:
     program = drawn(seed)
     ours = compiled(program)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from nights import seeds
 from torch._higher_order_ops.while_loop import while_loop
 
 import tt_torch
@@ -187,7 +188,7 @@ def drawn(seed: int) -> Program:
 
 
 @pytest.mark.filterwarnings("error::tt_torch.driver.partition.HostFallbackWarning")
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", seeds(4, 12))
 def test_random_loops(seed: int) -> None:
     program = drawn(seed)
     torch.testing.assert_close(compiled(program)(X), program(X), rtol=1e-4, atol=1e-4)

@@ -1,4 +1,4 @@
-"""One in ten samples of the op sweep must not be worse than in docs/ops.md, the page of the last whole sweep.
+"""One in twenty samples of the op sweep must not be worse than in docs/ops.md, the page of the last whole sweep.
 
 This takes minutes, so a plain `pytest` leaves it out. `pytest -m sample` runs it, and CI does this.
 
@@ -39,11 +39,11 @@ def device_only(dtype: str) -> set[str]:
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_sample(dtype: str, tmp_path: Path) -> None:
     output = tmp_path / "ops.jsonl"
-    arguments = ["--dtype", dtype, "--fraction", "0.1", "--timeout", "120", "-o", str(output)]
+    arguments = ["--dtype", dtype, "--fraction", "0.05", "--timeout", "120", "-o", str(output)]
     result = CliRunner().invoke(app, ["sweep", "ops", *arguments])
     assert result.exit_code in (0, 1), result.output
     records = read(output)
-    assert len(records) > 100
+    assert len(records) > 60
     known = {row[0] for row in rows("Not right")}
     assert [(r["key"], r["error"], r["message"]) for r in records if not good(r) and r["key"] not in known] == []
     assert [(r["key"], slowness(r)) for r in records if slowness(r)] == []
