@@ -15,7 +15,6 @@ from tt_torch.torch_private.ops import OpOverload
 
 aten = torch.ops.aten
 
-
 @decomposes(aten.fmod.Tensor, aten.fmod.Scalar)
 def fmod(x: Tensor, y: Tensor | float) -> Tensor:
     """fmod from the device's remainder, which has the sign of the divisor."""
@@ -148,3 +147,9 @@ def all_of_bytes(x: Tensor, *args: object, **kwargs: object) -> Tensor | NotImpl
     if x.dtype is not torch.uint8:
         return NotImplemented
     return torch.all(x != 0, *args, **kwargs).to(torch.uint8)  # type: ignore[call-overload]
+
+
+@decomposes(aten.isinf.default)
+def isinf(x: Tensor) -> Tensor | NotImplementedType:
+    """torch-mlir asks for the absolute values of bytes and booleans, which StableHLO does not have."""
+    return torch.zeros_like(x, dtype=torch.bool) if x.dtype in (torch.uint8, torch.int8, torch.bool) else NotImplemented

@@ -292,7 +292,7 @@ def inv_ex(a: Tensor, *, check_errors: bool = False) -> tuple[Tensor, Tensor] | 
 def solve_ex(
     a: Tensor, b: Tensor, *, left: bool = True, check_errors: bool = False
 ) -> tuple[Tensor, Tensor, Tensor, Tensor] | NotImplementedType:
-    vectors = b.dim() == 1 or (b.dim() == a.dim() - 1 and b.shape == a.shape[:-1])
+    vectors = b.dim() == 1 or b.shape == a.shape[:-1]
     right = b.unsqueeze(-1) if vectors else b
     if check_errors or a.shape[:-2] != right.shape[:-2]:  # the factors would be those of an expanded matrix
         return NotImplemented

@@ -132,6 +132,14 @@ def scan_of_little(x: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> 
     return x.to(dtype, copy=True) if not x.dim() or not x.numel() else NotImplemented
 
 
+@decomposes(aten.cumsum.default)
+def sums(x: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Tensor | NotImplementedType:
+    """torch-mlir crashes where the sums are to be bytes. They wrap at 8 bits, as the sums of 32 bits do."""
+    if dtype in (torch.uint8, torch.int8) and x.dim() and x.numel():
+        return x.to(dtype).cumsum(dim, dtype=torch.int32).to(dtype)
+    return scan_of_little(x, dim, dtype=dtype)
+
+
 def _scan(parts: tuple[Tensor, ...], dim: int, combine: Combine) -> tuple[Tensor, ...]:
     """A scan along a dimension, by combining the last 1, 2, 4, ... elements. `combine` takes the earlier parts first,
     then the later ones. Eager PyTorch does not look at the dimension of nothing."""
