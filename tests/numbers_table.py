@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from exact_table import LAST, ODD, Exact, div, f32, i8, i16, i32, i64, inf, nan, of, u8
 
 bf16, f16, f64, b8 = torch.bfloat16, torch.float16, torch.float64, torch.bool
-BIG, FIRST = 10**10, -(2**31)
+BIG, FIRST, MOST = 10**10, -(2**31), torch.finfo(torch.float32).max
 HOST = "call on the host"
 FEW = of(f32, 1, -3.5, 0.0, -0.0, 7.2e12, inf, nan)
 at = torch.tensor
@@ -44,6 +44,11 @@ SCALARS = [
     Exact("large odd powers", lambda x: (x**ODD, x**-ODD, x ** (2**24), x ** float(2**24 + 2)), [FEW.clamp(-1, 1)]),
     Exact("large powers of two", lambda x: (x**ODD, x ** (2**53 + 1), x ** (2**53 - 1)), [of(f32, 2, 0.5, -2, -0.0)]),
     Exact("powers of bf16", lambda x: (x**257, x**3, x**255, x**65537), [of(bf16, -1, 2, 1.0078125, -0.0)]),
+    Exact(
+        "the largest of float32",
+        lambda x: [c(x, n) for c in COMPARISONS for n in (-MOST, MOST)],
+        [of(f64, -MOST, MOST, inf, -inf, 0)],
+    ),
     Exact("beyond float32", lambda x: (x + 1e300, x * -1e39, x < 1e300, x / 3.5e38), [FEW]),
     Exact(
         "float64 and numbers beyond float32",
@@ -246,7 +251,8 @@ def outside(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
 
 
 def beside_300(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    return x < 300, x == 300, x + 300, x // 300, x % 300, torch.fmod(x, 300)
+    compared = (x < 300, x <= 300, x > 300, x >= 300, x == 300, x != 300)
+    return *compared, x + 300, x // 300, x % 300, torch.fmod(x, 300)
 
 
 def bounded(x: torch.Tensor) -> tuple[torch.Tensor, ...]:

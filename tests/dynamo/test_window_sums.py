@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from tt_torch.dynamo.decompositions import pooling
+from tt_torch.dynamo.decompositions.window_sums import Windows
 
 aten = torch.ops.aten
 
@@ -32,6 +33,13 @@ def _numbers(shape: list[int], odd: float) -> Tensor:
 def _check(got: Tensor, expected: Tensor) -> None:
     torch.testing.assert_close(got, expected, equal_nan=True)
     assert torch.equal(got.signbit() & (got == 0), expected.signbit() & (expected == 0))
+
+
+@given(pools(), st.booleans())
+def test_windows_are_counted_as_in_pytorch(pool: tuple[int, int, int, int, int], ceil_mode: bool) -> None:
+    size, kernel, stride, padding, dilation = pool
+    pooled = torch.max_pool1d(torch.zeros(1, 1, size), kernel, stride, padding, dilation, ceil_mode)
+    assert Windows.over(size, kernel, stride, padding, ceil_mode, dilation).number == pooled.shape[-1]
 
 
 two_pools = st.lists(pools(), min_size=2, max_size=2)
