@@ -125,7 +125,7 @@ def test_an_error_of_an_index_that_other_roundings_have_too_is_no_finding(monkey
     made = program("(x.exp() - 1.7182817 < 1).long()", "x[v0]", x=torch.ones(1))
     stable = program("(x.exp() < 1).long()", "x[v0]", x=torch.ones(1))
 
-    def broken(function: Function, inputs: Sequence[torch.Tensor], way: Way, trains: bool) -> list[Seen]:
+    def broken(function: Function, inputs: Sequence[torch.Tensor], way: Way, trains: bool, *_: object) -> list[Seen]:
         if way is WAYS["compile"]:
             raise RuntimeError("index 1 is out of range")
         return run(function, inputs, way, trains)
@@ -171,7 +171,9 @@ def test_a_difference_is_reported_after_more_roundings(monkeypatch: pytest.Monke
     expected = check.run(made.function(), list(made.inputs.values()), check.EAGER, False)
     got = [replace(expected[0], value=expected[0].value * 1.01), *expected[1:]]
     ours = check.WAYS["compile"]
-    monkeypatch.setattr(check, "run", lambda function, inputs, way, trains: got if way is ours else expected)
+    monkeypatch.setattr(
+        check, "run", lambda function, inputs, way, trains, split=None: got if way is ours else expected
+    )
     asked: list[int | None] = []
 
     def moved(function, inputs, trains, roundings):

@@ -15,6 +15,7 @@ from tt_torch.torch_private.ops import OpOverload
 
 aten = torch.ops.aten
 
+
 @decomposes(aten.fmod.Tensor, aten.fmod.Scalar)
 def fmod(x: Tensor, y: Tensor | float) -> Tensor:
     """fmod from the device's remainder, which has the sign of the divisor."""
