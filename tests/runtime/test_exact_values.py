@@ -148,6 +148,26 @@ def test_a_compiled_model_runs_on_the_exact_device(fidelity, worst, best):
     assert best < error < worst
 
 
+@pytest.mark.parametrize(
+    "kind, dtype, dims",
+    [
+        ("Sum", torch.float32, [1]),
+        ("Sum", torch.bfloat16, [0]),
+        ("Mean", torch.bfloat16, [1, 2]),
+        ("Max", torch.bfloat16, [2]),
+    ],
+)
+def test_reductions_that_are_no_product_with_ones(kind, dtype, dims):
+    """Only sums and means of bfloat16 over one of the last two dimensions go through the matrix unit."""
+    x = torch.randn(3, 40, 50).to(dtype)
+    want = {"Sum": torch.sum, "Mean": torch.mean, "Max": torch.amax}[kind](x, dims, keepdim=True)
+    maker = Maker()
+    fields = {"type": kind, "dim_arg": dims, "keep_dim": True, "in": maker.input(x.shape, WIRE[dtype])}
+    out = maker.op("ReductionOp", **fields, out=maker.tensor(want.shape, WIRE[dtype]))
+    (got,) = Executable(Binary(maker.binary(out)), device=Device(exact=True))([x])
+    assert torch.equal(got, want)
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_a_residual_is_added_to_the_rounded_product(dtype):
     """The library adds a bias of as many rows as the result in a kernel of its own."""
