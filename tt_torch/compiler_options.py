@@ -78,6 +78,14 @@ class CompilerOptions:
         "of parameters and of names in locations: [optimizer.md](optimizer.md#overrides)",
         "TT_TORCH_OPTIMIZER_OVERRIDES",
     )
+    op_model: str = option(
+        kinds.choice("rules", "ttnn"),
+        "rules",
+        "who tells the [optimizer](optimizer.md#the-library-as-op-model) which forms of an op there are, and how much "
+        "L1 each takes: its own rules, or Tenstorrent's library on a mock device, which `tt-torch check --setup` "
+        "installs",
+        "TT_TORCH_OP_MODEL",
+    )
     compare_weights: bool = option(
         kinds.boolean(),
         False,

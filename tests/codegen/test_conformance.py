@@ -183,6 +183,24 @@ def test_optimized(first, device, checkers, monkeypatch):
 
 
 @pytest.mark.parametrize("device", ARCHS)
+def test_the_library_as_op_model(device, checkers, monkeypatch, tmp_path):
+    """Then the optimizer counts what the library needs, and chooses the same with the answers that are kept."""
+    counted, optimize = [], pipeline.optimize
+    monkeypatch.setattr(pipeline, "optimize", lambda *arguments: counted.append(optimize(*arguments)))
+    for seed in range(700, 706):
+        model, x, rng = drawn(seed)
+        config = CompilerConfig(dtype=rng.choice([None, "bf16"]), arch=ARCHS[device], optimization_level=2)
+        config.op_model = "ttnn"
+        made = tt_torch.compile_model(model, (x,), config)
+        report = checkers(device).check(made.binary)
+        assert [(seed, v.op, v.differences) for v in report.failures] == []
+        assert report.peaks["main"]["core"] == counted[-1], seed
+        assert tt_torch.compile_model(model, (x,), config).binary == made.binary
+        config.optimization_level, config.op_model = 0, "rules"
+        assert torch.equal(tt_torch.compile_model(model, (x,), config)(x), made(x))
+
+
+@pytest.mark.parametrize("device", ARCHS)
 def test_overridden(device, checkers, monkeypatch):
     """The library takes the layouts and configurations that users ask for, if the optimizer does not refuse them."""
     counted, optimize, taken = [], pipeline.optimize, 0

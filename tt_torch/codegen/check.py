@@ -86,7 +86,7 @@ class Checker:
             raise DeviceError(
                 f"the binary is for {_chips(program.mesh_shape)}, and the mock device has {_chips(self.mesh_shape)}"
             )
-        answers: list[Checked] = self.ask("check", _request(program))
+        answers: list[Checked] = self.ask("check", request(program))
         verdicts = [v for f, a in zip(program.functions, answers, strict=True) for v in _verdicts(f, a["verdicts"])]
         peaks = {f.name: a["peak"] for f, a in zip(program.functions, answers, strict=True)}
         return Report(verdicts, peaks)
@@ -141,8 +141,8 @@ def _chips(mesh_shape: Sequence[int]) -> str:
     return f"a mesh of {'x'.join(map(str, mesh_shape))} chips" if math.prod(mesh_shape) > 1 else "one chip"
 
 
-def _request(program: Program) -> Arguments:
-    """The program as plain values, because tt_torch's classes do not exist in the worker's Python."""
+def request(program: Program) -> Arguments:
+    """What the worker is asked about a program, as plain values: tt_torch's classes do not exist in its Python."""
     functions: list[FunctionFacts] = [
         {
             "name": function.name,

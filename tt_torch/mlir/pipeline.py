@@ -15,7 +15,14 @@ from typing import TypeVar
 from torch_mlir import ir
 
 from tt_torch.config import CompilerConfig
-from tt_torch.errors import LoweringError, OverrideError, StageError, UnsupportedOpError
+from tt_torch.errors import (
+    ConfigError,
+    EnvironmentMissingError,
+    LoweringError,
+    OverrideError,
+    StageError,
+    UnsupportedOpError,
+)
 from tt_torch.mlir import repro
 from tt_torch.mlir.context import run_native
 from tt_torch.mlir.stablehlo import lowering
@@ -36,6 +43,7 @@ from tt_torch.mlir.ttir.passes.apply_dtype import apply_dtype
 from tt_torch.mlir.ttir.passes.expand_attention import expand_attention
 from tt_torch.mlir.ttir.passes.update_states import update_states
 from tt_torch.mlir.ttnn import from_ttir, legality
+from tt_torch.mlir.ttnn.optimizer import op_model
 from tt_torch.mlir.ttnn.optimizer.overriding import mark
 from tt_torch.mlir.ttnn.optimizer.placement import optimize
 from tt_torch.mlir.ttnn.passes.compute_config import set_compute_config
@@ -55,6 +63,12 @@ FUSE += fuse_activations.RULES + fuse_rotary.RULES + fuse_heads.RULES + fuse_att
 
 T = TypeVar("T")
 Step = tuple[str, Callable[[ir.Module, CompilerConfig], object]]
+
+
+def _optimize(module: ir.Module, config: CompilerConfig) -> None:
+    with op_model.chosen(config) as questions:
+        optimize(module, system(config.arch, config.system_desc), config.level, questions)
+
 
 TO_STABLEHLO: list[Step] = [
     ("stablehlo", lambda m, c: lowering.to_stablehlo(m)),
@@ -77,7 +91,7 @@ TO_TTNN: list[Step] = [
     ("compute-config", lambda m, c: set_compute_config(m, Precision(m, c))),
     ("ttnn-cse", lambda m, c: run_native(m, "cse")),
     ("overrides", mark),
-    ("optimize", lambda m, c: optimize(m, system(c.arch, c.system_desc), c.level)),
+    ("optimize", _optimize),
     ("const-eval", lambda m, c: hoist_const_eval(m, c.consteval_parameters) if c.enable_consteval else None),
     ("legality", lambda m, c: legality.verify(m)),
     ("deallocate", lambda m, c: deallocate(m)),
@@ -108,8 +122,8 @@ class Timings:
 def run_steps(module: ir.Module, steps: Iterable[Step], config: CompilerConfig, timings: Timings) -> None:
     """Runs steps in order and verifies the result.
 
-    Raises UnsupportedOpError if the user's program is not supported. For any other error it raises StageError and
-    leaves a folder that repeats the step.
+    Raises UnsupportedOpError if the user's program is not supported, and the errors of options that cannot be followed.
+    For any other error it raises StageError and leaves a folder that repeats the step.
     """
     verified = b""  # the module when it was verified: many steps leave a small program as it is
     for name, step in steps:
@@ -121,7 +135,7 @@ def run_steps(module: ir.Module, steps: Iterable[Step], config: CompilerConfig, 
                 verified = after
             if config.ir_log_level == "DEBUG":
                 print(f"// --- after {name} ---\n{module}", file=sys.stderr)
-        except (UnsupportedOpError, LoweringError, OverrideError):
+        except (UnsupportedOpError, LoweringError, OverrideError, ConfigError, EnvironmentMissingError):
             raise
         except Exception as error:
             raise StageError(name, error, repro.write(config, name, before, error)) from error

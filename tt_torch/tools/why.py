@@ -21,6 +21,7 @@ from tt_torch.mlir import pipeline
 from tt_torch.mlir.context import context_to_compile
 from tt_torch.mlir.functions import block, main
 from tt_torch.mlir.reading import read_module
+from tt_torch.mlir.ttnn.optimizer import op_model
 from tt_torch.mlir.ttnn.optimizer.placement import optimize
 from tt_torch.option_kinds import nearest
 from tt_torch.tools.explain_cli import model_of
@@ -74,7 +75,8 @@ def _decided(source: str | bytes, config: CompilerConfig) -> list[Decision]:
     steps = [*(pipeline.TO_TTIR if "stablehlo" in dialects else ()), *pipeline.TO_TTNN]
     pipeline.run_steps(module, takewhile(lambda step: step[0] != "optimize", steps), config, pipeline.Timings())
     made: list[Decision] = []
-    optimize(module, system(config.arch, config.system_desc), config.level, made)
+    with op_model.chosen(config) as questions:
+        optimize(module, system(config.arch, config.system_desc), config.level, questions, made)
     return made
 
 

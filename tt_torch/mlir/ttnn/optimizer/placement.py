@@ -18,16 +18,18 @@ from tt_torch.mlir import ods
 from tt_torch.mlir.context import describe
 from tt_torch.mlir.functions import main
 from tt_torch.mlir.layer_names import LayerNames
-from tt_torch.mlir.rules import Builder, shape, users
+from tt_torch.mlir.rules import shape, users
 from tt_torch.mlir.ttir.constness import constant_values
 from tt_torch.mlir.ttnn import legality, sharded
-from tt_torch.mlir.ttnn.layout import Layout, layout_of, memory_config, with_layout
+from tt_torch.mlir.ttnn.layout import Layout, layout_of
 from tt_torch.mlir.ttnn.optimizer import buffers, families
-from tt_torch.mlir.ttnn.optimizer.choice import Choice, configure, lying, moving, reading, seconds, taking
+from tt_torch.mlir.ttnn.optimizer.applying import moved, take
+from tt_torch.mlir.ttnn.optimizer.choice import Choice, lying, moving, reading, seconds, taking
 from tt_torch.mlir.ttnn.optimizer.cores import Cores, cores_of, like
+from tt_torch.mlir.ttnn.optimizer.op_model import Questions
 from tt_torch.mlir.ttnn.optimizer.overriding import NOTHING, asked_of, error, follows, forget, misfit, names_of, words
 from tt_torch.mlir.ttnn.optimizer.weighing import CHOSEN, Candidate, Decision, configuration_of, moves_of
-from tt_torch.mlir.types import Attrs, Value
+from tt_torch.mlir.types import Value
 from tt_torch.overrides import Asked
 from tt_torch.wire.messages import SystemDesc
 
@@ -38,23 +40,36 @@ INTERLEAVED = (sharded.ELEMENTWISE | sharded.NORMS | sharded.PRODUCTS | sharded.
 }
 
 
-def optimize(module: ir.Module, system: SystemDesc, level: int, report: list[Decision] | None = None) -> int:
-    """Level 1 chooses how products are computed, and level 2 also where tensors lie. A `report` gets all that was
-    weighed.
+def optimize(
+    module: ir.Module,
+    system: SystemDesc,
+    level: int,
+    questions: Questions | None = None,
+    report: list[Decision] | None = None,
+) -> int:
+    """Level 1 chooses how products are computed, and level 2 also where tensors lie.
 
-    Returns the bytes of L1 that the program needs at most on one core. They are all that there are if it has an op of
-    which the optimizer does not know how much it takes.
+    With `questions`, the op model that they go to says which of the forms there are, and how much memory each takes.
+    A `report` gets all that was weighed. Returns the bytes of L1 that the program needs at most on one core. They are
+    all that there are if it has an op of which nobody knows how much it takes.
     """
     if not level:
         return 0
     with module.context, ir.Location.unknown():
-        return _Walk(module, cores_of(system), level, report).run()
+        return _Walk(module, cores_of(system), level, questions, report).run()
 
 
 class _Walk:
     """The ops of the main function, and the values that lie in L1 at one of them."""
 
-    def __init__(self, module: ir.Module, cores: Cores, level: int, report: list[Decision] | None) -> None:
+    def __init__(
+        self,
+        module: ir.Module,
+        cores: Cores,
+        level: int,
+        questions: Questions | None,
+        report: list[Decision] | None,
+    ) -> None:
         function = main(module)
         self.ops = [op.operation for op in function.regions[0].blocks[0].operations]
         self.constants = constant_values(function)
@@ -63,7 +78,7 @@ class _Walk:
         self.held: dict[Value, int] = {}  # bytes in the fullest core's L1, by the values that lie there
         self.in_dram: dict[Value, Value] = {}
         self.peak = 0
-        self.report, self.layers = report, LayerNames(module)
+        self.questions, self.report, self.layers = questions, report, LayerNames(module)
 
     def run(self) -> int:
         marked = [op for op in self.ops if asked_of(op) != NOTHING]
@@ -106,7 +121,11 @@ class _Walk:
 
     def _misfit(self, op: ir.Operation) -> OverrideError:
         """The error of an op that has no form that its overrides ask for, or none that fits L1."""
-        if smallest := min((self._needed(op, choice) for choice in self._choices(op)), default=0):
+        choices = list(self._choices(op))
+        refusals = [self._refusal(op, choice) for choice in choices]
+        if choices and all(refusals):
+            return error(op, f"the op model refuses it: {refusals[0]}")
+        if smallest := min((self._needed(op, self._sized(op, choice)) for choice in choices), default=0):
             return error(op, f"it needs {smallest:,} bytes of L1 on a core, which has {self.cores.l1:,}")
         why = misfit(asked_of(op), shape(op.results[0]), self.cores) or "it has no such form"
         results = dict.fromkeys(words(choice.result) for choice in self._forms(op, NOTHING))
@@ -115,13 +134,20 @@ class _Walk:
     # --- the forms of an op
 
     def _fastest(self, op: ir.Operation) -> Choice | None:
-        """Returns the form that takes the shortest time and fits L1; of equal ones, the first."""
-        return min(self._fitting(op), key=lambda c: self._seconds(op, c), default=None)
+        """Returns the form that takes the shortest time, fits L1 and is not refused; of equal ones, the first."""
+        for choice in sorted(self._choices(op), key=lambda c: self._seconds(op, c)):
+            if not self._refusal(op, choice):
+                sized = self._sized(op, choice)
+                if self._needed(op, sized) <= self.cores.l1:
+                    return sized
+        return None
 
-    def _fitting(self, op: ir.Operation) -> Iterator[Choice]:
-        for choice in self._choices(op):
-            if self._needed(op, choice) <= self.cores.l1:
-                yield choice
+    def _refusal(self, op: ir.Operation, choice: Choice) -> str:
+        """Why the op model refuses a form; empty if it takes it, or if the rules are all that is known."""
+        return self.questions.refusal(op, choice) if self.questions else ""
+
+    def _sized(self, op: ir.Operation, choice: Choice) -> Choice:
+        return self.questions.sized(op, choice) if self.questions else choice
 
     def _choices(self, op: ir.Operation) -> Iterator[Choice]:
         """The forms that the level and the overrides of the op allow."""
@@ -182,7 +208,7 @@ class _Walk:
         """Whether a reader takes its operand from L1, if its other operands are not split."""
         reader, index = use.owner.operation, use.operand_number
         split = {v: layout_of(v).interleaved() for v in reader.operands if layout_of(v).sharded}
-        if reader.name not in INTERLEAVED or buffers.needed(reader, self.cores) >= self.cores.l1:
+        if reader.name not in INTERLEAVED or self._scratch(reader) >= self.cores.l1:
             return False
         with lying(split):
             return not legality.refusal(reader) or families.reads(
@@ -190,6 +216,13 @@ class _Walk:
             )
 
     # --- time and memory
+
+    def _scratch(self, op: ir.Operation) -> int:
+        """Bytes of L1 that an op needs on each core beside its tensors, if these are not split."""
+        if self.questions is None:
+            return buffers.needed(op, self.cores)
+        plain = self._plain(op, NOTHING)
+        return self.cores.l1 if self._refusal(op, plain) else self._sized(op, plain).scratch
 
     def _seconds(self, op: ir.Operation, choice: Choice) -> float:
         """Returns the modelled seconds of the op in this form, and of its readers to read the result."""
@@ -216,10 +249,12 @@ class _Walk:
         """All forms of an op, beside the one that was found."""
         candidates, wanted = list[Candidate](), asked_of(op)
         least = self._seconds(op, found) if found else 0.0
-        for choice in self._forms(op, wanted):
+        for form in self._forms(op, wanted):
+            refusal, choice = self._refusal(op, form), self._sized(op, form)
             own, total, l1 = seconds(op, choice, self.cores), self._seconds(op, choice), self._needed(op, choice)
             longer = f"{(total - least) * 1e6:.2f} us longer" if total > least else "as long, and later in this list"
-            verdict = self._forbidden(op, wanted, choice) or ("L1 is too small" if l1 > self.cores.l1 else longer)
+            verdict = self._forbidden(op, wanted, choice) or (refusal and f"the op model refuses it: {refusal}")
+            verdict = verdict or ("L1 is too small" if l1 > self.cores.l1 else longer)
             if choice == found and all(each.verdict != CHOSEN for each in candidates):
                 verdict = CHOSEN
             texts = words(choice.result), moves_of(op, choice), configuration_of(choice)
@@ -230,19 +265,18 @@ class _Walk:
         """Moves to DRAM what lies in L1 for later ops, the largest first, until one form of the op fits."""
         operands = set(op.operands)
         for value in sorted(self.held, key=lambda v: -self.held[v]):
-            if next(self._fitting(op), None) is not None:
+            if self._fastest(op) is not None:
                 return
             if value not in operands:
                 self._spill(i, op, value)
 
     def _spill(self, i: int, op: ir.Operation, value: Value) -> None:
-        with ir.InsertionPoint(op), op.location:
-            moved = Builder()("ttnn.to_memory_config", value, type=_type(value, layout_of(value).interleaved()))
+        spilled = moved(op, value, layout_of(value).interleaved())
         for later in self.ops[i:]:
             for index, operand in enumerate(later.operands):
                 if operand == value:
-                    later.operands[index] = moved
-        self.last[moved] = self.last[value]
+                    later.operands[index] = spilled
+        self.last[spilled] = self.last[value]
         del self.held[value]
 
     # --- changing the program
@@ -251,11 +285,8 @@ class _Walk:
         self.peak = max(self.peak, self._needed(op, choice))
         for index, layout in choice.operands.items():
             self._move(op, index, layout)
-        configure(op, choice.attributes)
-        if op.name == "ttnn.conv2d" and "conv2d_config" in choice.attributes:
-            self._prepare_for(op, layout_of(op.operands[0]))
+        self.constants.update(take(op, choice, self.cores))
         for result, layout in choice.makes(op):
-            result.set_type(_type(result, layout))
             if layout.buffer == "L1" and result in self.last:
                 self.held[result] = layout.bytes_of_core(shape(result), self.cores.count)
 
@@ -266,11 +297,9 @@ class _Walk:
         if layout.buffer == "DRAM" and value in self.in_dram:
             op.operands[index] = self.in_dram[value]
             return
-        with ir.InsertionPoint(op), op.location:
-            moved = Builder()("ttnn.to_memory_config", value, type=_type(value, layout))
-        op.operands[index] = moved
+        op.operands[index] = copy = moved(op, value, layout)
         if layout.buffer == "DRAM":
-            self.in_dram[value] = moved
+            self.in_dram[value] = copy
 
     def _bring_back(self, op: ir.Operation, out_of_l1: bool = False) -> None:
         """Gives an op operands that are not split, and with `out_of_l1` none in L1."""
@@ -278,21 +307,3 @@ class _Walk:
             layout = layout_of(value)
             if layout.sharded or (out_of_l1 and layout.buffer == "L1"):
                 self._move(op, index, layout.interleaved())
-
-    def _prepare_for(self, op: ir.Operation, layout: Layout) -> None:
-        """Prepares the weights of a convolution anew, for the parts that its cores get."""
-        x, config = op.operands[0], ods.attrs_of(op)["conv2d_config"]
-        place = memory_config(layout, shape(x), self.cores.columns)
-        for index, weight in enumerate(list(op.operands)[1:], 1):
-            prepared = weight.owner
-            attributes: Attrs = ods.attrs_of(prepared) | {"conv2d_config": config, "input_memory_config": place}
-            with ir.InsertionPoint(op), prepared.location:
-                made = Builder()(prepared.name, prepared.operands[0], type=weight.type, **attributes)
-            op.operands[index] = made
-            self.constants.add(made)
-            if not users(weight):
-                prepared.erase()
-
-
-def _type(value: Value, layout: Layout) -> ir.RankedTensorType:
-    return with_layout(shape(value), layout)

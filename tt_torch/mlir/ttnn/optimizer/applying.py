@@ -1,0 +1,48 @@
+"""Gives an op of a module the form that was chosen for it."""
+
+from __future__ import annotations
+
+from torch_mlir import ir
+
+from tt_torch.mlir import ods
+from tt_torch.mlir.rules import Builder, shape, users
+from tt_torch.mlir.ttnn.layout import Layout, layout_of, memory_config, with_layout
+from tt_torch.mlir.ttnn.optimizer.choice import Choice, configure
+from tt_torch.mlir.ttnn.optimizer.cores import Cores
+from tt_torch.mlir.types import Attrs, Value
+
+
+def moved(op: ir.Operation, value: Value, layout: Layout) -> Value:
+    """A value in another place, to which it is moved before an op."""
+    with ir.InsertionPoint(op), op.location:
+        result: Value = Builder()("ttnn.to_memory_config", value, type=with_layout(shape(value), layout))
+    return result
+
+
+def take(op: ir.Operation, choice: Choice, cores: Cores) -> list[Value]:
+    """Gives an op, whose operands were moved, the attributes and the results of a form. Returns weights that had to be
+    prepared anew."""
+    configure(op, choice.attributes)
+    made = []
+    if op.name == "ttnn.conv2d" and "conv2d_config" in choice.attributes:
+        made = _prepare_for(op, layout_of(op.operands[0]), cores)
+    for result, layout in choice.makes(op):
+        result.set_type(with_layout(shape(result), layout))
+    return made
+
+
+def _prepare_for(op: ir.Operation, layout: Layout, cores: Cores) -> list[Value]:
+    """Prepares the weights of a convolution anew, for the parts that its cores get."""
+    x, config = op.operands[0], ods.attrs_of(op)["conv2d_config"]
+    place = memory_config(layout, shape(x), cores.columns)
+    weights = []
+    for index, weight in enumerate(list(op.operands)[1:], 1):
+        prepared = weight.owner
+        attributes: Attrs = ods.attrs_of(prepared) | {"conv2d_config": config, "input_memory_config": place}
+        with ir.InsertionPoint(op), prepared.location:
+            made = Builder()(prepared.name, prepared.operands[0], type=weight.type, **attributes)
+        op.operands[index] = made
+        weights.append(made)
+        if not users(weight):
+            prepared.erase()
+    return weights
