@@ -240,6 +240,8 @@ int64_t OpBuilder::dim(int64_t dim, int64_t rank) const {
 std::optional<OpBuilder::Tail> Planner::tail(const Operation& next, uint32_t id, bool allow_binary) const {
   const auto type = next.record.name_in("type");
   if (next.name == "EltwiseUnaryOp" && type == "Relu") return OpBuilder::Tail{"relu", -1};
+  // The value between two ops is rounded to its type, and only a relu gives the same before and after that.
+  if (storage_type(plan->values[ids_.at(id)].spec.dtype) != at::kFloat) return std::nullopt;
   if (next.name == "EltwiseUnaryOp" && type == "Gelu") return OpBuilder::Tail{"gelu", -1};
   if (!allow_binary || next.name != "EltwiseBinaryOp" || type != "Add") return std::nullopt;
   for (const char* field : {"activations", "input_tensor_a_activations", "input_tensor_b_activations"})
