@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 from forked import Server
+from nights import ONE_IN, at_night
 
 # Many tests start processes that import torch. With this variable, which some container images set, each of them would
 # compile two thousand Python files again. The first process of the suite keeps them, as Python does by default.
@@ -27,6 +28,8 @@ os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 os.environ.setdefault("TT_TORCH_VERIFY_IR", "1")
 os.environ["TT_TORCH_CACHE_SIZE"] = "0"  # a test must compile what it tests; those of the compile cache turn it on
 
+TESTS = Path(__file__).parent
+
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """`pytest -m sample` imports only the files that name this marker, and so do those of `build` and the others
@@ -37,10 +40,20 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
         return None
     text = collection_path.read_text()
     if wanted in ("build", "conformance", "nightly", "sample", "slow"):
-        named = f"mark.{wanted}" in text or (wanted == "nightly" and "from nights import" in text)
+        named = f"mark.{wanted}" in text
+        if wanted == "nightly":
+            named |= "from nights import" in text or collection_path.relative_to(TESTS).as_posix() in ONE_IN
         return not named or None
     whole = re.search(r"^pytestmark = \[?pytest\.mark\.(\w+)", text, re.MULTILINE)
     return bool(whole and f"not {whole[1]}" in config.option.markexpr) or None
+
+
+@pytest.hookimpl(tryfirst=True)  # before tests are selected by their markers
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    left_out = at_night([item.nodeid for item in items])
+    for item in items:
+        if item.nodeid in left_out:
+            item.add_marker("nightly")
 
 
 def pytest_collection_finish() -> None:

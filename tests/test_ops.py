@@ -5,11 +5,13 @@ Neighbouring rows are functions of one program (`row_programs.py`). A row that i
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import pytest
 import torch
+from nights import often_if
 from op_rows import Row, draw
 from op_table import FAMILIES, UNSUPPORTED
 from row_programs import Programs, together
@@ -59,7 +61,13 @@ def programs(request: pytest.FixtureRequest) -> Programs:
     return Programs([_name(item.callspec.params["case"]) for item in items], compiled)
 
 
-@pytest.mark.parametrize("case", CASES, ids=_name)
+def _is_often(case: Case) -> bool:
+    """In bfloat16, what is compiled is almost the same, so most rows are left to the night."""
+    _, row, dtype = case
+    return dtype is not torch.bfloat16 or torch.float32 not in row.dtypes or zlib.crc32(_name(case).encode()) % 3 == 0
+
+
+@pytest.mark.parametrize("case", often_if(_is_often, ((case,) for case in CASES)), ids=_name)
 def test_op(case: Case, programs: Programs) -> None:
     theirs = inputs_of(case)
     expected = case[1].fn(*theirs)
