@@ -298,3 +298,35 @@ def test_grouped_heads_in_steps(seed: int) -> None:
         return F.scaled_dot_product_attention(*parts, is_causal=causal, enable_gqa=True)
 
     compiled(model, *(torch.randn(kind) for kind in kinds))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_masks(seed: int) -> None:
+    """The fused op takes all masks. It has none if a constant hides nothing, and none if it hides all later keys.
+
+    A key may be hidden by a boolean, by -inf or by the lowest number of a type; almost causal masks stay masks.
+    """
+    rng, _ = random.Random(seed), torch.manual_seed(seed)
+    rows, columns = rng.choice([(6, 6), (6, 6), (6, 9), (9, 6)])
+    sees = torch.ones(rows, columns, dtype=torch.bool)
+    plain = rng.random() < 0.3
+    sees = sees if plain else sees.tril(rng.choice([0, 0, 0, 1, -1] if rows == columns else [0]))
+    sees[-1, 0] = sees[-1, 0] and rng.random() < 0.8
+    hidden, shown = rng.choice([-math.inf, -3.39e38, -3.4028e38, -1e4]), rng.choice([0.0, 0.0, 0.0, 1.0])
+    number = torch.where(sees, shown, hidden).bfloat16()
+    boolean, spread = rng.random() < 0.5, rng.choice([lambda m: m, lambda m: m.expand(2, 1, rows, columns)])
+    given = sees if boolean else number
+    elements = given.tolist()  # a tensor of another scope is no constant: somebody may write to it
+
+    def model(q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
+        mask = spread(torch.tensor(elements, dtype=given.dtype))
+        return F.scaled_dot_product_attention(q, k, k, attn_mask=mask)
+
+    sizes = [(2, 3, rows, 32), (2, 3, columns, 32)]
+    ((_, attention),) = [
+        op for op in compiled(model, *(torch.randn(s).bfloat16() for s in sizes)) if ATTENTION in op[0]
+    ]
+    usual = boolean or (shown == 0 and hidden < -1e38)
+    causal = rows == columns and usual and torch.equal(sees, torch.ones_like(sees).tril())
+    without = causal or bool(sees.all() if boolean else (number == 0).all())
+    assert (attention["is_causal"], attention.get("attention_mask") is None) == (causal, without), (given, attention)

@@ -74,23 +74,47 @@ func.func @main(%q: tensor<1x2x4x32xbf16>, %k: tensor<1x2x8x32xbf16>, %m: tensor
 
 // -----
 
-// A mask that is broadcast along its rows is added to the scores.
+// A mask that is broadcast along its rows is repeated.
 // CHECK-LABEL: @main(
 func.func @main(%q: tensor<1x2x4x32xbf16>, %k: tensor<1x2x8x32xbf16>, %m: tensor<1x1x1x8xbf16>) -> tensor<1x2x4x32xbf16> {
-  // CHECK: [[S:%[0-9]+]] = "ttnn.matmul"
-  // CHECK: "ttnn.add"([[S]], %arg2)
-  // CHECK-NOT: scaled_dot_product_attention
+  // CHECK: [[M:%[0-9]+]] = "ttnn.repeat"(%arg2) {repeat_dims = array<i64: 1, 1, 4, 1>}
+  // CHECK: "ttnn.scaled_dot_product_attention"(%arg0, %arg1, %arg1, [[M]]) {is_causal = false, {{.*}}scale = 5.000000e-01
   %0 = "ttir.scaled_dot_product_attention"(%q, %k, %k, %m) {is_causal = false, scale = 0.5 : f64, operandSegmentSizes = array<i32: 1, 1, 1, 1>} : (tensor<1x2x4x32xbf16>, tensor<1x2x8x32xbf16>, tensor<1x2x8x32xbf16>, tensor<1x1x1x8xbf16>) -> tensor<1x2x4x32xbf16>
   return %0 : tensor<1x2x4x32xbf16>
 }
 
 // -----
 
-// If there are fewer queries than keys, a causal mask is made and added.
+// So is one without batches and heads.
+// CHECK-LABEL: @main(
+func.func @main(%q: tensor<1x2x4x32xbf16>, %k: tensor<1x2x8x32xbf16>, %m: tensor<4x1xbf16>) -> tensor<1x2x4x32xbf16> {
+  // CHECK: [[R:%[0-9]+]] = "ttnn.reshape"(%arg2) {{.*}} -> tensor<1x1x4x1xbf16
+  // CHECK: [[M:%[0-9]+]] = "ttnn.repeat"([[R]]) {repeat_dims = array<i64: 1, 1, 1, 8>}
+  // CHECK: "ttnn.scaled_dot_product_attention"(%arg0, %arg1, %arg1, [[M]])
+  %0 = "ttir.scaled_dot_product_attention"(%q, %k, %k, %m) {is_causal = false, scale = 0.5 : f64, operandSegmentSizes = array<i32: 1, 1, 1, 1>} : (tensor<1x2x4x32xbf16>, tensor<1x2x8x32xbf16>, tensor<1x2x8x32xbf16>, tensor<4x1xbf16>) -> tensor<1x2x4x32xbf16>
+  return %0 : tensor<1x2x4x32xbf16>
+}
+
+// -----
+
+// Heads that are not whole tiles: the mask is added to the scores as it is.
+// CHECK-LABEL: @main(
+func.func @main(%q: tensor<1x2x4x8xbf16>, %k: tensor<1x2x8x8xbf16>, %m: tensor<1x1x1x8xbf16>) -> tensor<1x2x4x8xbf16> {
+  // CHECK: [[S:%[0-9]+]] = "ttnn.matmul"
+  // CHECK: "ttnn.add"([[S]], %arg2)
+  // CHECK-NOT: scaled_dot_product_attention
+  %0 = "ttir.scaled_dot_product_attention"(%q, %k, %k, %m) {is_causal = false, scale = 0.5 : f64, operandSegmentSizes = array<i32: 1, 1, 1, 1>} : (tensor<1x2x4x8xbf16>, tensor<1x2x8x8xbf16>, tensor<1x2x8x8xbf16>, tensor<1x1x1x8xbf16>) -> tensor<1x2x4x8xbf16>
+  return %0 : tensor<1x2x4x8xbf16>
+}
+
+// -----
+
+// If there are fewer queries than keys, a causal mask is made.
 // CHECK-LABEL: @main(
 func.func @main(%q: tensor<1x2x4x32xbf16>, %k: tensor<1x2x8x32xbf16>) -> tensor<1x2x4x32xbf16> {
-  // CHECK: "ttnn.where"
-  // CHECK-NOT: scaled_dot_product_attention
+  // CHECK: [[W:%[0-9]+]] = "ttnn.where"
+  // CHECK: [[M:%[0-9]+]] = "ttnn.reshape"([[W]]) {{.*}} -> tensor<1x1x4x8xbf16
+  // CHECK: "ttnn.scaled_dot_product_attention"(%arg0, %arg1, %arg1, [[M]]) {is_causal = false
   %0 = "ttir.scaled_dot_product_attention"(%q, %k, %k) {is_causal = true, scale = 0.5 : f64, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (tensor<1x2x4x32xbf16>, tensor<1x2x8x32xbf16>, tensor<1x2x8x32xbf16>) -> tensor<1x2x4x32xbf16>
   return %0 : tensor<1x2x4x32xbf16>
 }

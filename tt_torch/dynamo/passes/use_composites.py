@@ -127,21 +127,50 @@ def attention(node: Node, a: Arguments) -> Node | None:
         return None
     key, content = (_heads(node, a[name], query.shape[1]) for name in ("key", "value"))
     scale = a["scale"] if a["scale"] is not None else 1 / math.sqrt(query.shape[-1])
+    causal, known = a["is_causal"], _known_mask(a["attn_mask"])
+    if known is not None and not causal and (plain := _plain(known, query.shape[2], value(a["key"]).shape[2])):
+        causal, a = plain == "causal", a | {"attn_mask": None}
     mask = _additive(node, a["attn_mask"], query.dtype)
-    attributes = {"is_causal": a["is_causal"], "scale": scale}
+    attributes = {"is_causal": causal, "scale": scale}
     result = composite(node, composites.scaled_dot_product_attention, a["query"], key, content, mask, **attributes)
-    if mask is None or _each_query_sees_a_key(a["attn_mask"]):
+    if mask is None or (known is not None and _each_query_sees_a_key(known)):
         return result
     return _zero_where_nothing_is_seen(node, result, mask)
 
 
-def _each_query_sees_a_key(mask: Node) -> bool:
-    """Whether this is known at compile time, as it is of a causal mask, which is a constant."""
-    known = mask.meta.get("constant")
-    if known is None:
-        return False
+def _known_mask(mask: Node | None) -> torch.Tensor | None:
+    """The mask, if its elements are known at compile time."""
+    if mask is None:
+        return None
+    if mask.target is aten.full.default:
+        with unset_fake_temporarily():
+            return torch.full((1, 1), mask.args[1], dtype=value(mask).dtype)
+    return mask.meta.get("constant")
+
+
+def _plain(mask: torch.Tensor, rows: int, columns: int) -> str:
+    """ "all" for a mask that changes nothing, "causal" if query i sees the keys 0 to i of as many, and "" for others.
+
+    The lowest number hides a key like -inf does, where a query sees at least one key, as it does in both of these.
+    """
     with unset_fake_temporarily():
-        return bool((known if known.dtype is torch.bool else known != -math.inf).any(-1).all())
+        sees = mask if mask.dtype is torch.bool else mask == 0
+        if sees.all():
+            return "all"
+        if mask.dtype is not torch.bool and not (sees | (mask <= _lowest(mask.dtype))).all():
+            return ""
+        square = rows == columns and sees.shape[-2:] == (rows, columns)
+        return "causal" if square and (sees == torch.ones(rows, columns, dtype=torch.bool).tril()).all() else ""
+
+
+def _lowest(dtype: torch.dtype) -> float:
+    """The lowest number of a type, or that of bfloat16 if it is higher: models write it and then change the type."""
+    return max(torch.finfo(dtype).min, torch.finfo(torch.bfloat16).min)
+
+
+def _each_query_sees_a_key(mask: torch.Tensor) -> bool:
+    with unset_fake_temporarily():
+        return bool((mask if mask.dtype is torch.bool else mask != -math.inf).any(-1).all())
 
 
 def _zero_where_nothing_is_seen(node: Node, result: Node, mask: Node) -> Node:

@@ -28,12 +28,21 @@ def unfit_rotary(op: ir.Operation) -> str:
 
 def unfit_attention(op: ir.Operation) -> str:
     """The reason why the fused op does not accept the shapes of an attention; empty if it accepts them."""
+    return unfit_sizes(op) or unfit_mask(op)
+
+
+def unfit_sizes(op: ir.Operation) -> str:
+    """The same, but of query, key and value only."""
     query, key, value = (shape(ods.operand(op, name)) for name in ("query", "key", "value"))
-    mask = ods.operand(op, "attention_mask")
     if query[-1] % TILE or value[-1] != query[-1]:
         return f"heads of {query[-1]} and {value[-1]}"
-    if query[0] != key[0] or query[1] % key[1]:
-        return f"heads {query[:2]} of {key[:2]}"
+    return f"heads {query[:2]} of {key[:2]}" if query[0] != key[0] or query[1] % key[1] else ""
+
+
+def unfit_mask(op: ir.Operation) -> str:
+    """The same, but of the masks only."""
+    query, key = (shape(ods.operand(op, name)) for name in ("query", "key"))
+    mask = ods.operand(op, "attention_mask")
     if ods.attr(op, "is_causal") and (query[2] != key[2] or mask is not None):
         return "a causal mask of other sizes, or beside another one"
     if mask is None:

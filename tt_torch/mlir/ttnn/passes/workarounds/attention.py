@@ -14,19 +14,46 @@ from tt_torch.wire.facts import TILE
 
 
 @workaround("ttnn.scaled_dot_product_attention")
-def attention_in_steps(op: Op, b: Builder) -> Value | None:
-    """Attention that the fused op does not support becomes a product, a softmax and a product:
+def whole_mask(op: Op, b: Builder) -> Value | None:
+    """Masks become one with an element for each query and key, and causal ones of other sizes a mask, too:
 
-    "Data type of input tensor must be BFLOAT16, BFLOAT8_B, or BFLOAT4_B and is DataType::FLOAT32"
-    "Padding is not supported on the head_dim dimension"
     "Mask batch dim must either be 1 (to be broadcasted across all batches) or must match Q batch dimension"
     "Mask num_heads must either be 1 (to be broadcasted across all heads) or must match Q heads dimension"
     "Mask sequence length must match Q sequence length"
     "Causal SDPA requires Q and K to have the same sequence length. Got Q: 4, K: 8"
     """
     query, key, value, mask = ods.operands_of(op).values()
-    if legality.takes(op, query) and not heads.unfit_attention(op.operation):
+    if not _sizes_fit(op) or not heads.unfit_mask(op.operation):
         return None
+    rows, columns = shape(query)[2], shape(key)[2]
+    parts = []
+    if mask is not None:
+        sizes = [1] * (4 - len(shape(mask))) + shape(mask)
+        factors = [1, 1, rows // sizes[2], columns // sizes[3]]
+        mask = reshape(b, mask, sizes)
+        parts.append(mask if factors == [1] * 4 else make(b, "repeat", mask, repeat_dims=factors))
+    if ods.attr(op, "is_causal"):
+        parts.append(reshape(b, _causal_mask(b, rows, columns, layout_of(query).dtype), [1, 1, rows, columns]))
+    whole = parts[0] if len(parts) == 1 else make(b, "add", *parts)
+    scale = ods.attr(op, "scale")
+    return make(b, "scaled_dot_product_attention", query, key, value, whole, is_causal=False, scale=scale)
+
+
+def _sizes_fit(op: Op) -> bool:
+    """Whether the fused op takes query, key and value."""
+    return legality.takes(op, op.operands[0]) and not heads.unfit_sizes(op.operation)
+
+
+@workaround("ttnn.scaled_dot_product_attention")
+def attention_in_steps(op: Op, b: Builder) -> Value | None:
+    """Attention that the fused op does not support becomes a product, a softmax and a product:
+
+    "Data type of input tensor must be BFLOAT16, BFLOAT8_B, or BFLOAT4_B and is DataType::FLOAT32"
+    "Padding is not supported on the head_dim dimension"
+    """
+    if _sizes_fit(op):
+        return None
+    query, key, value, mask = ods.operands_of(op).values()
     (batch, count, length, size), own = shape(query), shape(key)[1]
     scale = ods.attr(op, "scale")
     factor = full(b, size**-0.5 if scale is None else scale, layout_of(query).dtype)
