@@ -37,6 +37,7 @@ MODULES = {
     "NLPConcatHeadsOp": "ttnn.experimental",
     "PagedFillCacheOp": "ttnn.experimental",
     "PagedUpdateCacheOp": "ttnn.experimental",
+    "RotaryEmbeddingLlamaOp": "ttnn.experimental",
     "RotaryEmbeddingOp": "ttnn.experimental",
     "ConcatenateHeadsOp": "ttnn.transformer",
     "PagedScaledDotProductAttentionDecodeOp": "ttnn.transformer",

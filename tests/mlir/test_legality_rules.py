@@ -123,6 +123,30 @@ def test_rotary_embeddings_that_the_fused_op_takes(context, x, tables, reason):
     assert heads.unfit_rotary(op.owner) == reason
 
 
+@pytest.mark.parametrize(
+    ("x", "tables", "matrix", "reason"),
+    [
+        ((2, 4, 6, 96), [(1, 1, 6, 96)] * 2, (1, 1, 32, 32), ""),
+        ((2, 4, 6, 256), [(1, 4, 6, 256)] * 2, (1, 1, 32, 32), ""),
+        ((2, 4, 6, 288), [(1, 1, 6, 288)] * 2, (1, 1, 32, 32), "a rotary embedding of [2, 4, 6, 288] with a matrix of "
+         "[1, 1, 32, 32]"),
+        ((2, 4, 6, 80), [(1, 1, 6, 80)] * 2, (1, 1, 32, 32), "a rotary embedding of [2, 4, 6, 80] with a matrix of "
+         "[1, 1, 32, 32]"),
+        ((2, 4, 6, 64), [(1, 1, 6, 64)] * 2, (1, 1, 64, 64), "a rotary embedding of [2, 4, 6, 64] with a matrix of "
+         "[1, 1, 64, 64]"),
+        ((2, 4, 6, 64), [(2, 1, 6, 64)] * 2, (1, 1, 32, 32), "tables of [2, 1, 6, 64] and [2, 1, 6, 64] for "
+         "[2, 4, 6, 64]"),
+        ((2, 4, 6, 64), [(1, 1, 6, 64), (1, 4, 6, 64)], (1, 1, 32, 32), "tables of [1, 1, 6, 64] and [1, 4, 6, 64] for "
+         "[2, 4, 6, 64]"),
+    ],
+)  # fmt: skip
+def test_rotary_embeddings_with_a_matrix_that_the_library_takes(context, x, tables, matrix, reason):
+    layout = Layout("BFloat16")
+    _module, given, b = arguments(*(with_layout(list(size), layout) for size in (x, *tables, matrix)))
+    op = b("ttnn.rotary_embedding_llama", *given, type=given[0].type)
+    assert heads.unfit_rotary_by_matrix(op.owner) == reason
+
+
 BF16, NUMBERS = Layout("BFloat16"), Layout("Int32", False)
 IN_PARTS = Layout("BFloat16", buffer="L1", memory_layout="HeightSharded", grid=(2, 1))
 CACHE, PAGES = (2, 4, 96, 64), (9, 4, 32, 64)

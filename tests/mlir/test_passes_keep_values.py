@@ -23,6 +23,7 @@ TTIR = [
     f"ttir/{name}" for name in "apply_dtype canonicalize fuse_attention fuse_convolution fuse_heads fuse_matmul".split()
 ]
 TTIR += [f"ttir/{name}" for name in "fuse_activations fuse_normalization fuse_rotary sink_data_movement".split()]
+TTIR += ["ttir/turn_tiles"]
 TTNN = [f"ttnn/{name}" for name in "const_eval deallocate layouts optimize prepare_convolutions workarounds".split()]
 DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16, "i32": torch.int32, "ui8": torch.uint8}
 # Modules that are right only after the pass: TTNN has no batch normalization, and if there are fewer queries than keys,

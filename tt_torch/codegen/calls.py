@@ -204,6 +204,10 @@ ROWS = {
         "ttnn.experimental.rotary_embedding(input, cos_cache, sin_cache, token_index=token_index, "
         f"memory_config=memcfg, {COMPUTE})"
     ),
+    "RotaryEmbeddingLlamaOp": (
+        "ttnn.experimental.rotary_embedding_llama(input, cos_cache, sin_cache, trans_mat, "
+        f"is_decode_mode=is_decode_mode, memory_config=memcfg, {COMPUTE})"
+    ),
     "ConcatenateHeadsOp": "ttnn.transformer.concatenate_heads(in, memory_config=memcfg)",
     "NLPConcatHeadsOp": "ttnn.experimental.nlp_concat_heads(in, memory_config=memcfg)",
     # exchange between the chips of a mesh

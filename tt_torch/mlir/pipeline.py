@@ -81,6 +81,7 @@ TO_TTIR: list[Step] = [
     ("fuse", lambda m, c: FUSE.simplify(m)),
     ("update-states", lambda m, c: update_states(m)),
     ("apply-dtype", lambda m, c: apply_dtype(m, c.dtype)),
+    ("turn-tiles", lambda m, c: fuse_rotary.BY_MATRIX.simplify(m)),
     ("ttir-cse-again", lambda m, c: run_native(m, "cse")),
 ]
 TO_TTNN: list[Step] = [

@@ -85,13 +85,12 @@ func.func @main(%q: tensor<1x2x4x32xbf16>, %k: tensor<1x2x8x32xbf16>, %m: tensor
 
 // -----
 
-// So is one without batches and heads.
+// So is one that is broadcast along its columns.
 // CHECK-LABEL: @main(
-func.func @main(%q: tensor<1x2x4x32xbf16>, %k: tensor<1x2x8x32xbf16>, %m: tensor<4x1xbf16>) -> tensor<1x2x4x32xbf16> {
-  // CHECK: [[R:%[0-9]+]] = "ttnn.reshape"(%arg2) {{.*}} -> tensor<1x1x4x1xbf16
-  // CHECK: [[M:%[0-9]+]] = "ttnn.repeat"([[R]]) {repeat_dims = array<i64: 1, 1, 1, 8>}
+func.func @main(%q: tensor<1x2x4x32xbf16>, %k: tensor<1x2x8x32xbf16>, %m: tensor<1x2x4x1xbf16>) -> tensor<1x2x4x32xbf16> {
+  // CHECK: [[M:%[0-9]+]] = "ttnn.repeat"(%arg2) {repeat_dims = array<i64: 1, 1, 1, 8>}
   // CHECK: "ttnn.scaled_dot_product_attention"(%arg0, %arg1, %arg1, [[M]])
-  %0 = "ttir.scaled_dot_product_attention"(%q, %k, %k, %m) {is_causal = false, scale = 0.5 : f64, operandSegmentSizes = array<i32: 1, 1, 1, 1>} : (tensor<1x2x4x32xbf16>, tensor<1x2x8x32xbf16>, tensor<1x2x8x32xbf16>, tensor<4x1xbf16>) -> tensor<1x2x4x32xbf16>
+  %0 = "ttir.scaled_dot_product_attention"(%q, %k, %k, %m) {is_causal = false, scale = 0.5 : f64, operandSegmentSizes = array<i32: 1, 1, 1, 1>} : (tensor<1x2x4x32xbf16>, tensor<1x2x8x32xbf16>, tensor<1x2x8x32xbf16>, tensor<1x2x4x1xbf16>) -> tensor<1x2x4x32xbf16>
   return %0 : tensor<1x2x4x32xbf16>
 }
 

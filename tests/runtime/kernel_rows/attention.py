@@ -298,6 +298,30 @@ ROWS = [
         "one token",
     ),
     Row(
+        "RotaryEmbeddingLlamaOp",
+        {
+            "input": randn(2, 4, 5, 64),
+            "cos_cache": randn(1, 1, 9, 64),
+            "sin_cache": randn(1, 1, 9, 64) + 1,
+            "trans_mat": randn(1, 1, 32, 32),
+        },
+        {"out": (2, 4, 5, 64)},
+        lambda x, c, s, m: x * c[:, :, :5] + (x.unflatten(-1, (2, 32)) @ m[0, 0]).flatten(-2) * s[:, :, :5],
+    ),
+    Row(
+        "RotaryEmbeddingLlamaOp",
+        {
+            "input": randn(2, 4, 5, 32),
+            "cos_cache": randn(1, 4, 5, 32),
+            "sin_cache": randn(1, 4, 5, 32) + 1,
+            "trans_mat": randn(1, 1, 32, 32),
+        },
+        {"out": (2, 4, 5, 32)},
+        lambda x, c, s, m: x * c + x @ m[0, 0] * s,
+        {},
+        "tables of heads",
+    ),
+    Row(
         "FillCacheOp",
         {"cache": randn(3, 2, 8, 16), "input": randn(1, 2, 5, 16)},
         {},

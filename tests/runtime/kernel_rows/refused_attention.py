@@ -8,6 +8,8 @@ UNLIKE, KEYS = "key and value differ in batch, heads or length", "query and key 
 BROADCAST = "the mask cannot be broadcast to the scores"
 WIDTH = "the width of the input is not a multiple of the number of heads"
 CACHES = "the input needs an even width, and both caches the same shape of at least two dimensions"
+TURNED = "the input must be B x H x S x D, and D a multiple of 32"
+TABLES = "the caches must be (1, 1 or H, at least S, D)"
 RANK = "the input must have four dimensions, and num_heads of its rows"
 ATTENTION = {
     "ScaledDotProductAttentionOp": [
@@ -67,6 +69,14 @@ ATTENTION = {
         ("the result has too few rows", {"out": y(2, 4, 4, 16)}), ("the result has too few rows", {"out": y(8, 5, 16)}),
         ("the result differs from the input in more than its number of rows", {"out": y(2, 5, 5, 16)}),
         ("the result differs from the input in more than its number of rows", {"out": y(2, 4, 32, 18)}),
+    ],
+    "RotaryEmbeddingLlamaOp": [
+        ("is_decode_mode has no kernel", {"is_decode_mode": True}),
+        ("the matrix must be 1 x 1 x 32 x 32", {"trans_mat": x(1, 1, 64, 64)}),
+        *((TURNED, {"input": x(*shape)}) for shape in [(4, 5, 64), (2, 4, 5, 48)]),
+        *((TABLES, {"cos_cache": x(*shape), "sin_cache": x(*shape)})
+          for shape in [(2, 1, 9, 64), (1, 2, 9, 64), (1, 1, 4, 64), (1, 1, 9, 32), (9, 64)]),
+        (TABLES, {"sin_cache": x(1, 1, 8, 64)}),
     ],
     "PagedUpdateCacheOp": [
         *(("caches have four dimensions", {name: x(2, 5, 16)}) for name in ("cache", "input")),

@@ -194,6 +194,9 @@ op(
 )
 # input * cos + concat(-input[..., D/2:], input[..., :D/2]) * sin, on (B, H, S, D) with tables of (1, 1, S, D).
 op("rotary_embedding", "input cos_cache sin_cache", infer=infer.same)
+# input * cos + rotated * sin, where `rotated` has each 32 columns of the input times a matrix of (1, 1, 32, 32).
+WIDEST_TURNED = 256  # columns, in Tenstorrent's library
+op("rotary_embedding_llama", "input cos_cache sin_cache trans_mat", infer=infer.same)
 op("concatenate_heads", "input", infer=infer.concat_heads)
 # The cache (B, H, S, D) with the row `update_index` of each of its heads replaced by those of the input (1, H, B, D).
 op("update_cache", "cache input update_index", {"batch_offset": ("i64", 0)}, infer=infer.same)

@@ -314,6 +314,12 @@ def rows_of_tiles(x: Value, *_: Value, **__: Attr) -> TensorType:
 
 
 op("rotary_embedding", "RotaryEmbeddingOp", "input cos_cache sin_cache", infer=rows_of_tiles)
+op(
+    "rotary_embedding_llama",
+    "RotaryEmbeddingLlamaOp",
+    "input cos_cache sin_cache trans_mat",
+    fixed={"is_decode_mode": False},
+)
 
 # --- collectives; the library refuses tiles that are cut
 op("all_gather", "AllGatherOp", "in", "all_gather_dim cluster_axis", typed=False, collective=True)

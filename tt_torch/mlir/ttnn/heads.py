@@ -6,6 +6,7 @@ from torch_mlir import ir
 
 from tt_torch.mlir import ods
 from tt_torch.mlir.rules import shape
+from tt_torch.mlir.ttir.dialect import WIDEST_TURNED
 from tt_torch.mlir.ttnn.layout import layout_of
 from tt_torch.wire.facts import TILE
 
@@ -24,6 +25,18 @@ def unfit_rotary(op: ir.Operation) -> str:
     wanted = (layout_of(x).dtype, True, [1, 1, *shape(x)[2:]])
     found = [(layout_of(t).dtype, layout_of(t).tiled, shape(t)) for t in tables]
     return "" if found == [wanted, wanted] else f"tables of {shape(tables[0])} and {shape(tables[1])} for {shape(x)}"
+
+
+def unfit_rotary_by_matrix(op: ir.Operation) -> str:
+    """The reason why the rotary embedding with a matrix does not accept shapes; empty if it accepts them.
+
+    The library also takes heads that are not whole tiles. It multiplies what is in the last tile beside them, though.
+    """
+    x, *tables, matrix = map(shape, op.operands)
+    if len(x) != 4 or x[3] % TILE or x[3] > WIDEST_TURNED or matrix != [1, 1, TILE, TILE]:
+        return f"a rotary embedding of {x} with a matrix of {matrix}"
+    fits = all(table in ([1, 1, *x[2:]], [1, *x[1:]]) for table in tables) and tables[0] == tables[1]
+    return "" if fits else f"tables of {tables[0]} and {tables[1]} for {x}"
 
 
 def unfit_attention(op: ir.Operation) -> str:

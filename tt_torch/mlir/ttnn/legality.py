@@ -328,6 +328,7 @@ RULES: dict[str, Rule] = {
     **_rule(["scaled_dot_product_attention"], FLOATS - {"Float32"}, TILES, more=_attended, values=3),
     **_rule([PAGED], frozenset({"BFloat16"}), TILES, more=caches.unfit_attention, values=3),
     **_rule(["rotary_embedding"], PLAIN, TILES, more=heads.unfit_rotary, values=1),
+    **_rule(["rotary_embedding_llama"], frozenset({"BFloat16"}), TILES, more=heads.unfit_rotary_by_matrix),
     **_rule([f"custom_{count}" for count in range(1, MOST_RESULTS + 1)], EVERY, TILES, as_called),
     **_rule(["to_layout"], makes=_laid_out, stays=_unchanged),
     **_rule(["concatenate_heads", "split_query_key_value_and_split_heads"], FLOATS, TILES, more=heads.unfit_heads),

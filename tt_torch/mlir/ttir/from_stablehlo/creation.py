@@ -51,7 +51,7 @@ def constant(op: Op, b: Builder) -> Value | None:
         values = inside
     if single is not None:
         return full(b, shape(result), dtype(result), values.item())
-    return b("ttir.constant", type=result.type, value=_elements(values, result.type))
+    return b("ttir.constant", type=result.type, value=elements(values, result.type))
 
 
 RANGES = {"i32": (-(2**31), 2**31 - 1), "ui32": (0, 2**32 - 1)}
@@ -71,7 +71,7 @@ def _saturates(value: Value) -> bool:
     return True
 
 
-def _elements(values: np.ndarray, kind: ir.RankedTensorType) -> ir.Attribute:
+def elements(values: np.ndarray, kind: ir.RankedTensorType) -> ir.Attribute:
     """A dense attribute of the device's element type. Booleans are in bf16, too."""
     name = str(kind.element_type)
     if name == "bf16":

@@ -4,19 +4,36 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 from torch_mlir import ir
 
 from tt_torch.mlir import ods
-from tt_torch.mlir.rules import Builder, RuleSet, dtype, producer, shape
+from tt_torch.mlir.rules import Builder, RuleSet, dtype, producer, shape, tensor, users
+from tt_torch.mlir.ttir.dialect import WIDEST_TURNED
+from tt_torch.mlir.ttir.from_stablehlo.creation import elements, full
 from tt_torch.mlir.types import Op, Value
 from tt_torch.wire.facts import TILE
 
 RULES = RuleSet("fuse-rotary")
+BY_MATRIX = RuleSet("turn-tiles")  # needs the types that the device has
+Rotation = tuple[Value, Value, Value]  # x and the tables: cosine, sine
 
 
 @RULES.rewrites("ttir.add")
 def rotary_embedding(op: Op, b: Builder) -> Value | None:
-    """On (B, H, S, D); one table for all batches and heads, which is all that the op of TTNN takes."""
+    """On (B, H, S, D); one table for all batches and heads, which is all that the op of TTNN takes.
+
+    The width must be one of pairs of tiles: otherwise padding would turn.
+    """
+    found = _rotation(op)
+    if found is None or shape(found[0])[3] % (2 * TILE):
+        return None
+    x, *tables = found
+    return b("ttir.rotary_embedding", x, *(_of_rank_4(b, table, x) for table in tables))
+
+
+def _rotation(op: Op) -> Rotation | None:
+    """x and the tables of x * cosine + rotated(x) * sine, in any order of terms and factors."""
     plain, turned = (producer(value, "ttir.multiply") for value in op.operands)
     if plain is None or turned is None or not isinstance(dtype(op.results[0]), ir.FloatType):
         return None
@@ -24,18 +41,20 @@ def rotary_embedding(op: Op, b: Builder) -> Value | None:
         for rotated, sine in (second.operands, list(second.operands)[::-1]):
             x = _unrotated(rotated)
             cosine = _other(first, x) if x is not None else None
-            if x is None or cosine is None or not (_is_table(cosine, x) and _is_table(sine, x)):
-                continue
-            sizes = [1, 1, *shape(x)[2:]]
-            tables = [b("ttir.reshape", table, shape=sizes) for table in (cosine, sine)]
-            return b("ttir.rotary_embedding", x, *tables)
+            if x is not None and cosine is not None and _is_table(cosine, x) and _is_table(sine, x):
+                return x, cosine, sine
     return None
 
 
+def _of_rank_4(b: Builder, table: Value, x: Value) -> Value:
+    sizes = [1, 1, *shape(x)[2:]]
+    return table if shape(table) == sizes else b("ttir.reshape", table, shape=sizes)
+
+
 def _unrotated(value: Value) -> Value | None:
-    """x of concat(-x[..., half:], x[..., :half]), for a width of pairs of tiles: otherwise padding would turn."""
+    """x of concat(-x[..., half:], x[..., :half])."""
     joined = producer(value, "ttir.concat")
-    if joined is None or len(shape(value)) != 4 or shape(value)[3] % (2 * TILE) or ods.attr(joined, "dim") % 4 != 3:
+    if joined is None or len(shape(value)) != 4 or shape(value)[3] % 2 or ods.attr(joined, "dim") % 4 != 3:
         return None
     if len(joined.operands) != 2:
         return None
@@ -64,3 +83,63 @@ def _is_table(table: Value, x: Value) -> bool:
     """Whether there is one value for each position and column, and none of its own for a batch or a head."""
     sizes = shape(table)
     return sizes[-2:] == shape(x)[2:] and math.prod(sizes[:-2]) == 1 and dtype(table) == dtype(x)
+
+
+@BY_MATRIX.rewrites("ttir.concat")
+def part_of_heads(op: Op, b: Builder) -> Value | None:
+    """The first columns of each head are turned, as in Phi and GPT-NeoX, and the others stay: cosine 1 and sine 0."""
+    found = _turned_part(op)
+    if found is None:
+        return None
+    x, part, *given = found
+    *outer, width = shape(x)
+    tables = []
+    for table, neutral in zip(given, (1.0, 0.0), strict=True):
+        others = full(b, [1, 1, outer[-1], width - shape(part)[3]], dtype(table), neutral)
+        tables.append(b("ttir.concat", [_of_rank_4(b, table, part), others], dim=3))
+    b = b.also_from(op.operands[0].owner)
+    return b("ttir.rotary_embedding_llama", x, *tables, _matrix(b, shape(part)[3]))
+
+
+def _turned_part(op: Op) -> tuple[Value, Value, Value, Value] | None:
+    """The heads, their first columns and the tables, if `op` joins these columns, turned, and the others.
+
+    The columns must be in the first tile, because TTNN's op multiplies each tile by one matrix.
+    """
+    if len(op.operands) != 2 or ods.attr(op, "dim") % 4 != 3:
+        return None
+    total, second = producer(op.operands[0], "ttir.add"), producer(op.operands[1], "ttir.slice_static")
+    found = _rotation(total) if total is not None else None
+    first = producer(found[0], "ttir.slice_static") if found is not None else None
+    if found is None or first is None or second is None or first.operands[0] != second.operands[0]:
+        return None
+    (x,), sizes, count = first.operands, shape(first.operands[0]), shape(found[0])[3]
+    if not _is_cut(first, [0] * 4, [*sizes[:3], count]) or not _is_cut(second, [0, 0, 0, count], sizes):
+        return None
+    return (x, *found) if count <= TILE and _is_turned_by_matrix(x) else None
+
+
+@BY_MATRIX.rewrites("ttir.add")
+def heads_of_one_tile(op: Op, b: Builder) -> Value | None:
+    """Heads of 32 columns, all of which are turned."""
+    found = _rotation(op)
+    if found is None or shape(found[0])[3] != TILE or not _is_turned_by_matrix(found[0]):
+        return None
+    if any(reader.name == "ttir.concat" and _turned_part(reader) for reader in users(op.results[0])):
+        return None
+    x, *tables = found
+    return b("ttir.rotary_embedding_llama", x, *(_of_rank_4(b, table, x) for table in tables), _matrix(b, TILE))
+
+
+def _is_turned_by_matrix(x: Value) -> bool:
+    """Whether the library's op takes the type and the width of x."""
+    return isinstance(dtype(x), ir.BF16Type) and shape(x)[3] % TILE == 0 and shape(x)[3] <= WIDEST_TURNED
+
+
+def _matrix(b: Builder, count: int) -> Value:
+    """The matrix that turns `count` columns: x @ matrix is concat(-x[..., half:count], x[..., :half], 0)."""
+    half, values = count // 2, np.zeros((1, 1, TILE, TILE), np.float32)
+    for column in range(half):
+        values[0, 0, column + half, column], values[0, 0, column, column + half] = -1, 1
+    kind = tensor(list(values.shape), ir.BF16Type.get())
+    return b("ttir.constant", type=kind, value=elements(values, kind))

@@ -337,6 +337,29 @@ static void rotary_embedding(OpBuilder& op) {
   });
 }
 
+// x * cosine + (x @ matrix) * sine, computed in float32. The matrix multiplies each 32 columns of x by
+// themselves.
+static void rotary_embedding_by_matrix(OpBuilder& op) {
+  const Slot source = op.in("input"), cosine = op.in("cos_cache"), sine = op.in("sin_cache"), out = op.out();
+  const Slot matrix = op.in("trans_mat");
+  op.require(!op.attributes().flag("is_decode_mode"), "is_decode_mode has no kernel");
+  const auto &shape = op.spec(source).shape, &table = op.spec(cosine).shape;
+  op.require(op.spec(matrix).shape == Ints{1, 1, 32, 32}, "the matrix must be 1 x 1 x 32 x 32");
+  op.require(shape.size() == 4 && shape[3] % 32 == 0,
+             "the input must be B x H x S x D, and D a multiple of 32");
+  op.require(table.size() == 4 && table[0] == 1 && (table[1] == 1 || table[1] == shape[1]) &&
+                 table[2] >= shape[2] && table[3] == shape[3] && op.spec(sine).shape == table,
+             "the caches must be (1, 1 or H, at least S, D)");
+  const int64_t rows = shape[2];
+  op.compute(out, [=](Frame& f) {
+    const Tensor x = f[source].to(at::kFloat);
+    const Tensor turned =
+        x.unflatten(-1, {-1, 32}).matmul(f[matrix].reshape({32, 32}).to(at::kFloat)).view(x.sizes());
+    const auto part = [&](Slot cache) { return f[cache].narrow(2, 0, rows).to(at::kFloat); };
+    return (x * part(cosine)).addcmul_(turned, part(sine));
+  });
+}
+
 static constexpr Row attention_rows[] = {
     {"PagedScaledDotProductAttentionDecodeOp", paged_attention_decode},
     {"ChunkedScaledDotProductAttentionOp", chunked_attention},
@@ -346,6 +369,7 @@ static constexpr Row attention_rows[] = {
     {"NLPConcatHeadsDecodeOp", concatenate_heads_decode},
     {"NLPConcatHeadsOp", concatenate_heads},
     {"NLPCreateQKVHeadsDecodeOp", create_heads_decode},
+    {"RotaryEmbeddingLlamaOp", rotary_embedding_by_matrix},
     {"RotaryEmbeddingOp", rotary_embedding},
     {"ScaledDotProductAttentionDecodeOp", attention_decode},
     {"ScaledDotProductAttentionOp", attention},
