@@ -155,6 +155,36 @@ def test_parts_of_one_product(seed: int, rows: int) -> None:
     assert (SPLIT in names(compiled(apply, torch.randn(2, rows, 256)))) == fits
 
 
+class Interleaved(torch.nn.Module):
+    """Heads with query, key and value beside each other, or with parts of other sizes, or that something else reads."""
+
+    def __init__(self, rng: random.Random, plain: bool) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(24, 2 * 96, bias=rng.random() < 0.6)
+        self.sizes = [32] * 3 if plain else rng.choice([[32] * 3, [32] * 3, [32, 64], [64, 16, 16], [24] * 4])
+        self.order = rng.sample(range(len(self.sizes)), len(self.sizes))
+        self.read = "" if plain else rng.choice(["", "", "product", "heads"])
+        self.activation = (lambda x: x) if plain or rng.random() < 0.8 else F.silu
+        self.fits = self.sizes == [32] * 3 and not self.read and self.activation is not F.silu
+
+    def forward(self, x: torch.Tensor) -> list[torch.Tensor]:
+        product = self.activation(self.linear(x))
+        heads = product.view(2, -1, 2, 96).transpose(1, 2)
+        parts = heads.split(self.sizes, -1)
+        others = {"": [], "product": [product], "heads": [heads]}[self.read]
+        return [parts[i] + i for i in self.order] + others
+
+
+@pytest.mark.parametrize("rows", [5, 1])
+@pytest.mark.parametrize("seed", range(12))
+def test_heads_with_parts_beside_each_other(seed: int, rows: int) -> None:
+    torch.manual_seed(seed)
+    model = Interleaved(random.Random(seed), plain=seed < 3).eval()
+    found = names(compiled(model, torch.randn(2, rows, 24)))
+    assert (SPLIT in found) == model.fits, (model.sizes, model.read, found)
+    assert not model.fits or "SliceOp" not in found
+
+
 def gelu_with_tanh(rng: random.Random, plain: bool) -> tuple[Callable[[torch.Tensor], torch.Tensor], bool]:
     """The approximation of gelu in a random form, and whether it is none because one number or tensor differs."""
     wrong = None if plain else rng.choice([None, None, "half", "one", "cubic", "slope", "power", "outer", "minus"])

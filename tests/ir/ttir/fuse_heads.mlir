@@ -499,3 +499,90 @@ func.func @main(%x: tensor<2x6x56xf32>) -> (tensor<2x3x6x8xf32>, tensor<2x2x6x8x
   %v = "ttir.permute"(%v1) {permutation = array<i64: 0, 2, 1, 3>} : (tensor<2x6x2x8xf32>) -> tensor<2x2x6x8xf32>
   return %q, %k, %v : tensor<2x3x6x8xf32>, tensor<2x2x6x8xf32>, tensor<2x2x6x8xf32>
 }
+
+// -----
+
+// Query, key and value of each head are beside each other: the columns of the weights are moved.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<2x6x16xf32>, %w: tensor<96x16xf32> {ttcore.argument_type = "parameter"}, %b: tensor<96xf32> {ttcore.argument_type = "parameter"}) -> (tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32>) {
+  // CHECK: [[A:%[0-9]+]] = "ttir.reshape"(%arg1) {shape = array<i64: 4, 3, 8, 16>}
+  // CHECK: [[P:%[0-9]+]] = "ttir.permute"([[A]]) {permutation = array<i64: 1, 0, 2, 3>}
+  // CHECK: [[W:%[0-9]+]] = "ttir.reshape"([[P]]) {shape = array<i64: 96, 16>}
+  // CHECK: [[C:%[0-9]+]] = "ttir.reshape"(%arg2) {shape = array<i64: 4, 3, 8>}
+  // CHECK: [[R:%[0-9]+]] = "ttir.permute"([[C]]) {permutation = array<i64: 1, 0, 2>}
+  // CHECK: [[B:%[0-9]+]] = "ttir.reshape"([[R]]) {shape = array<i64: 96>}
+  // CHECK: [[J:%[0-9]+]] = "ttir.linear"(%arg0, [[W]], [[B]])
+  // CHECK: [[H:%[0-9]+]]:3 = "ttir.split_query_key_value_and_split_heads"([[J]]) {num_heads = 4
+  // CHECK: return [[H]]#0, [[H]]#1, [[H]]#2
+  %0 = "ttir.linear"(%x, %w, %b) {transpose_a = false, transpose_b = true, operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<2x6x16xf32>, tensor<96x16xf32>, tensor<96xf32>) -> tensor<2x6x96xf32>
+  %1 = "ttir.reshape"(%0) {shape = array<i64: 2, 6, 4, 24>} : (tensor<2x6x96xf32>) -> tensor<2x6x4x24xf32>
+  %2 = "ttir.permute"(%1) {permutation = array<i64: 0, 2, 1, 3>} : (tensor<2x6x4x24xf32>) -> tensor<2x4x6x24xf32>
+  %v = "ttir.slice_static"(%2) {begins = array<i64: 0, 0, 0, 16>, ends = array<i64: 2, 4, 6, 24>, step = array<i64: 1, 1, 1, 1>} : (tensor<2x4x6x24xf32>) -> tensor<2x4x6x8xf32>
+  %k = "ttir.slice_static"(%2) {begins = array<i64: 0, 0, 0, 8>, ends = array<i64: 2, 4, 6, 16>, step = array<i64: 1, 1, 1, 1>} : (tensor<2x4x6x24xf32>) -> tensor<2x4x6x8xf32>
+  %q = "ttir.slice_static"(%2) {begins = array<i64: 0, 0, 0, 0>, ends = array<i64: 2, 4, 6, 8>, step = array<i64: 1, 1, 1, 1>} : (tensor<2x4x6x24xf32>) -> tensor<2x4x6x8xf32>
+  return %q, %k, %v : tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32>
+}
+
+// -----
+
+// Two of the parts overlap.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<2x6x16xf32>, %w: tensor<96x16xf32> {ttcore.argument_type = "parameter"}, %b: tensor<96xf32> {ttcore.argument_type = "parameter"}) -> (tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32>) {
+  // CHECK-NOT: split_query_key_value
+  // CHECK: return
+  %0 = "ttir.linear"(%x, %w, %b) {transpose_a = false, transpose_b = true, operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<2x6x16xf32>, tensor<96x16xf32>, tensor<96xf32>) -> tensor<2x6x96xf32>
+  %1 = "ttir.reshape"(%0) {shape = array<i64: 2, 6, 4, 24>} : (tensor<2x6x96xf32>) -> tensor<2x6x4x24xf32>
+  %2 = "ttir.permute"(%1) {permutation = array<i64: 0, 2, 1, 3>} : (tensor<2x6x4x24xf32>) -> tensor<2x4x6x24xf32>
+  %v = "ttir.slice_static"(%2) {begins = array<i64: 0, 0, 0, 16>, ends = array<i64: 2, 4, 6, 24>, step = array<i64: 1, 1, 1, 1>} : (tensor<2x4x6x24xf32>) -> tensor<2x4x6x8xf32>
+  %k = "ttir.slice_static"(%2) {begins = array<i64: 0, 0, 0, 9>, ends = array<i64: 2, 4, 6, 17>, step = array<i64: 1, 1, 1, 1>} : (tensor<2x4x6x24xf32>) -> tensor<2x4x6x8xf32>
+  %q = "ttir.slice_static"(%2) {begins = array<i64: 0, 0, 0, 0>, ends = array<i64: 2, 4, 6, 8>, step = array<i64: 1, 1, 1, 1>} : (tensor<2x4x6x24xf32>) -> tensor<2x4x6x8xf32>
+  return %q, %k, %v : tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32>
+}
+
+// -----
+
+// Weights that are an input are not moved, because this would happen in every call.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<2x6x16xf32>, %w: tensor<96x16xf32>, %b: tensor<96xf32> {ttcore.argument_type = "parameter"}) -> (tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32>) {
+  // CHECK-NOT: split_query_key_value
+  // CHECK: return
+  %0 = "ttir.linear"(%x, %w, %b) {transpose_a = false, transpose_b = true, operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<2x6x16xf32>, tensor<96x16xf32>, tensor<96xf32>) -> tensor<2x6x96xf32>
+  %1 = "ttir.reshape"(%0) {shape = array<i64: 2, 6, 4, 24>} : (tensor<2x6x96xf32>) -> tensor<2x6x4x24xf32>
+  %2 = "ttir.permute"(%1) {permutation = array<i64: 0, 2, 1, 3>} : (tensor<2x6x4x24xf32>) -> tensor<2x4x6x24xf32>
+  %v = "ttir.slice_static"(%2) {begins = array<i64: 0, 0, 0, 16>, ends = array<i64: 2, 4, 6, 24>, step = array<i64: 1, 1, 1, 1>} : (tensor<2x4x6x24xf32>) -> tensor<2x4x6x8xf32>
+  %k = "ttir.slice_static"(%2) {begins = array<i64: 0, 0, 0, 8>, ends = array<i64: 2, 4, 6, 16>, step = array<i64: 1, 1, 1, 1>} : (tensor<2x4x6x24xf32>) -> tensor<2x4x6x8xf32>
+  %q = "ttir.slice_static"(%2) {begins = array<i64: 0, 0, 0, 0>, ends = array<i64: 2, 4, 6, 8>, step = array<i64: 1, 1, 1, 1>} : (tensor<2x4x6x24xf32>) -> tensor<2x4x6x8xf32>
+  return %q, %k, %v : tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32>
+}
+
+// -----
+
+// Something else reads the product.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<2x6x16xf32>, %w: tensor<96x16xf32> {ttcore.argument_type = "parameter"}, %b: tensor<96xf32> {ttcore.argument_type = "parameter"}) -> (tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32>, tensor<2x6x96xf32>) {
+  // CHECK-NOT: split_query_key_value
+  // CHECK: return
+  %0 = "ttir.linear"(%x, %w, %b) {transpose_a = false, transpose_b = true, operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<2x6x16xf32>, tensor<96x16xf32>, tensor<96xf32>) -> tensor<2x6x96xf32>
+  %1 = "ttir.reshape"(%0) {shape = array<i64: 2, 6, 4, 24>} : (tensor<2x6x96xf32>) -> tensor<2x6x4x24xf32>
+  %2 = "ttir.permute"(%1) {permutation = array<i64: 0, 2, 1, 3>} : (tensor<2x6x4x24xf32>) -> tensor<2x4x6x24xf32>
+  %v = "ttir.slice_static"(%2) {begins = array<i64: 0, 0, 0, 16>, ends = array<i64: 2, 4, 6, 24>, step = array<i64: 1, 1, 1, 1>} : (tensor<2x4x6x24xf32>) -> tensor<2x4x6x8xf32>
+  %k = "ttir.slice_static"(%2) {begins = array<i64: 0, 0, 0, 8>, ends = array<i64: 2, 4, 6, 16>, step = array<i64: 1, 1, 1, 1>} : (tensor<2x4x6x24xf32>) -> tensor<2x4x6x8xf32>
+  %q = "ttir.slice_static"(%2) {begins = array<i64: 0, 0, 0, 0>, ends = array<i64: 2, 4, 6, 8>, step = array<i64: 1, 1, 1, 1>} : (tensor<2x4x6x24xf32>) -> tensor<2x4x6x8xf32>
+  return %q, %k, %v, %0 : tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32>, tensor<2x6x96xf32>
+}
+
+// -----
+
+// Something else reads the heads.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<2x6x16xf32>, %w: tensor<96x16xf32> {ttcore.argument_type = "parameter"}, %b: tensor<96xf32> {ttcore.argument_type = "parameter"}) -> (tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32>, tensor<2x4x6x24xf32>) {
+  // CHECK-NOT: split_query_key_value
+  // CHECK: return
+  %0 = "ttir.linear"(%x, %w, %b) {transpose_a = false, transpose_b = true, operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<2x6x16xf32>, tensor<96x16xf32>, tensor<96xf32>) -> tensor<2x6x96xf32>
+  %1 = "ttir.reshape"(%0) {shape = array<i64: 2, 6, 4, 24>} : (tensor<2x6x96xf32>) -> tensor<2x6x4x24xf32>
+  %2 = "ttir.permute"(%1) {permutation = array<i64: 0, 2, 1, 3>} : (tensor<2x6x4x24xf32>) -> tensor<2x4x6x24xf32>
+  %v = "ttir.slice_static"(%2) {begins = array<i64: 0, 0, 0, 16>, ends = array<i64: 2, 4, 6, 24>, step = array<i64: 1, 1, 1, 1>} : (tensor<2x4x6x24xf32>) -> tensor<2x4x6x8xf32>
+  %k = "ttir.slice_static"(%2) {begins = array<i64: 0, 0, 0, 8>, ends = array<i64: 2, 4, 6, 16>, step = array<i64: 1, 1, 1, 1>} : (tensor<2x4x6x24xf32>) -> tensor<2x4x6x8xf32>
+  %q = "ttir.slice_static"(%2) {begins = array<i64: 0, 0, 0, 0>, ends = array<i64: 2, 4, 6, 8>, step = array<i64: 1, 1, 1, 1>} : (tensor<2x4x6x24xf32>) -> tensor<2x4x6x8xf32>
+  return %q, %k, %v, %2 : tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32>, tensor<2x4x6x24xf32>
+}

@@ -156,6 +156,64 @@ def parts_of_one_product(op: Op, b: Builder) -> Value | None:
     return _replaced(b, x, parts, op) if begin == shape(x)[2] else None
 
 
+@RULES.rewrites("ttir.slice_static")
+def parts_beside_each_other(op: Op, b: Builder) -> Value | None:
+    """Heads of one product that have query, key and value beside each other, as in GPT-NeoX.
+
+    The columns of the weights are moved, so that all queries come first.
+    """
+    cuts = users(op.operands[0])
+    split = op.operands[0].owner
+    linear = None if isinstance(split, ir.Block) else _maker(split, *MATMULS)
+    if linear is None or not _are_thirds(cuts, op) or ods.attrs_of(linear).get("activation"):
+        return None
+    fields = _fields(linear)
+    given = [(fields[name], rank) for name, rank in (("b", 2), ("bias", 1)) if fields[name] is not None]
+    between = [linear.results[0], split.operands[0]]
+    if not all(map(single_use, between)) or not all(len(shape(v)) == rank and is_constant(v) for v, rank in given):
+        return None
+    heads, width = shape(op.results[0])[1], shape(op.results[0])[3]
+    if shape(linear.results[0])[-1] != 3 * heads * width:
+        return None
+    dims = {"b": 0 if ods.attr(linear, "transpose_b") else 1, "bias": 0}
+    operands = {
+        name: value if value is None or name == "a" else _parts_first(b, value, dims[name], heads)
+        for name, value in ods.operands_of(linear).items()
+    }
+    joint = b.also_from(linear)(linear.name, *operands.values(), **ods.attrs_of(linear))
+    made = b("ttir.split_query_key_value_and_split_heads", joint, num_heads=heads)
+    for cut in cuts:
+        if cut != op.operation:
+            cut.results[0].replace_all_uses_with(made[_third(cut)])
+    return made[_third(op)]
+
+
+def _are_thirds(cuts: list[Op], first: Op) -> bool:
+    """Whether slices are the thirds of the last dimension, and `first` is the first of them in the program."""
+    if len(cuts) != 3 or any(cut.name != "ttir.slice_static" for cut in cuts):
+        return False
+    if any(cut != first.operation and not first.operation.is_before_in_block(cut) for cut in cuts):
+        return False
+    *outer, whole = shape(first.operands[0])
+    third = whole // 3
+    found = sorted([ods.attr(cut, "begins"), ods.attr(cut, "ends"), ods.attr(cut, "step")] for cut in cuts)
+    wanted = [[[0] * 3 + [i * third], [*outer, (i + 1) * third], [1] * 4] for i in range(3)]
+    return len(outer) == 3 and whole == 3 * third and found == wanted
+
+
+def _third(cut: Op) -> int:
+    return ods.attr(cut, "begins")[3] // shape(cut.results[0])[3]
+
+
+def _parts_first(b: Builder, value: Value, dim: int, heads: int) -> Value:
+    """`value` with the dimension (heads, 3, width) as (3, heads, width)."""
+    sizes = shape(value)
+    apart = [*sizes[:dim], heads, 3, sizes[dim] // heads // 3, *sizes[dim + 1 :]]
+    order = [*range(dim), dim + 1, dim, *range(dim + 2, len(apart))]
+    moved = b("ttir.permute", b("ttir.reshape", value, shape=apart), permutation=order)
+    return b("ttir.reshape", moved, shape=sizes)
+
+
 @RULES.rewrites("ttir.permute")
 def norm_of_heads(op: Op, b: Builder) -> Value | None:
     """A norm of each head, as of Qwen3, is computed behind the permute, so that the split is beside its product."""
