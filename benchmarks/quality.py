@@ -42,6 +42,7 @@ DECODERS: dict[str, tuple[dict[str, Any], int | None, int | None]] = {
     "phi": ({}, 45, None),
     "gpt2": ({}, 27, 10),
     "gpt_neox": ({}, 35, None),
+    "glm4": (GROUPED | {"head_dim": 64, "pad_token_id": 0}, None, None),
     "opt": ({"ffn_dim": 512, "word_embed_proj_dim": 256}, None, None),
     "mixtral": (GROUPED | {"num_local_experts": 4}, 189, None),
     "deepseek_v3": (LATENT, None, None),  # its experts begin behind the layers that are counted

@@ -181,3 +181,44 @@ func.func @main(%x: tensor<2x3x5x64xbf16>, %y: tensor<2x3x5x64xbf16>, %cos: tens
   %3 = "ttir.concat"(%2, %rest) {dim = 3 : i64, operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<2x3x5x16xbf16>, tensor<2x3x5x48xbf16>) -> tensor<2x3x5x64xbf16>
   return %3 : tensor<2x3x5x64xbf16>
 }
+
+// -----
+
+// Neighbours turn, which are in one tile in heads of any width.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<2x3x5x64xbf16>, %cos: tensor<1x1x5x64xbf16>, %sin: tensor<1x1x5x64xbf16>) -> tensor<2x3x5x64xbf16> {
+  // CHECK-NEXT: [[M:%[0-9]+]] = "ttir.constant"()
+  // CHECK-NEXT: "ttir.rotary_embedding_llama"(%arg0, %arg1, %arg2, [[M]])
+  // CHECK-NEXT: return
+  %even = "ttir.slice_static"(%x) {begins = array<i64: 0, 0, 0, 0>, ends = array<i64: 2, 3, 5, 64>, step = array<i64: 1, 1, 1, 2>} : (tensor<2x3x5x64xbf16>) -> tensor<2x3x5x32xbf16>
+  %odd = "ttir.slice_static"(%x) {begins = array<i64: 0, 0, 0, 1>, ends = array<i64: 2, 3, 5, 64>, step = array<i64: 1, 1, 1, 2>} : (tensor<2x3x5x64xbf16>) -> tensor<2x3x5x32xbf16>
+  %minus = "ttir.neg"(%odd) : (tensor<2x3x5x32xbf16>) -> tensor<2x3x5x32xbf16>
+  %a = "ttir.reshape"(%minus) {shape = array<i64: 2, 3, 5, 32, 1>} : (tensor<2x3x5x32xbf16>) -> tensor<2x3x5x32x1xbf16>
+  %b = "ttir.reshape"(%even) {shape = array<i64: 2, 3, 5, 32, 1>} : (tensor<2x3x5x32xbf16>) -> tensor<2x3x5x32x1xbf16>
+  %both = "ttir.concat"(%a, %b) {dim = 4 : i64, operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<2x3x5x32x1xbf16>, tensor<2x3x5x32x1xbf16>) -> tensor<2x3x5x32x2xbf16>
+  %turned = "ttir.reshape"(%both) {shape = array<i64: 2, 3, 5, 64>} : (tensor<2x3x5x32x2xbf16>) -> tensor<2x3x5x64xbf16>
+  %0 = "ttir.multiply"(%x, %cos) : (tensor<2x3x5x64xbf16>, tensor<1x1x5x64xbf16>) -> tensor<2x3x5x64xbf16>
+  %1 = "ttir.multiply"(%turned, %sin) : (tensor<2x3x5x64xbf16>, tensor<1x1x5x64xbf16>) -> tensor<2x3x5x64xbf16>
+  %2 = "ttir.add"(%0, %1) : (tensor<2x3x5x64xbf16>, tensor<2x3x5x64xbf16>) -> tensor<2x3x5x64xbf16>
+  return %2 : tensor<2x3x5x64xbf16>
+}
+
+// -----
+
+// Neighbours that are not exchanged.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<2x3x5x64xbf16>, %cos: tensor<1x1x5x64xbf16>, %sin: tensor<1x1x5x64xbf16>) -> tensor<2x3x5x64xbf16> {
+  // CHECK-NOT: rotary_embedding
+  // CHECK: return
+  %even = "ttir.slice_static"(%x) {begins = array<i64: 0, 0, 0, 0>, ends = array<i64: 2, 3, 5, 64>, step = array<i64: 1, 1, 1, 2>} : (tensor<2x3x5x64xbf16>) -> tensor<2x3x5x32xbf16>
+  %odd = "ttir.slice_static"(%x) {begins = array<i64: 0, 0, 0, 1>, ends = array<i64: 2, 3, 5, 64>, step = array<i64: 1, 1, 1, 2>} : (tensor<2x3x5x64xbf16>) -> tensor<2x3x5x32xbf16>
+  %minus = "ttir.neg"(%even) : (tensor<2x3x5x32xbf16>) -> tensor<2x3x5x32xbf16>
+  %a = "ttir.reshape"(%minus) {shape = array<i64: 2, 3, 5, 32, 1>} : (tensor<2x3x5x32xbf16>) -> tensor<2x3x5x32x1xbf16>
+  %b = "ttir.reshape"(%odd) {shape = array<i64: 2, 3, 5, 32, 1>} : (tensor<2x3x5x32xbf16>) -> tensor<2x3x5x32x1xbf16>
+  %both = "ttir.concat"(%a, %b) {dim = 4 : i64, operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<2x3x5x32x1xbf16>, tensor<2x3x5x32x1xbf16>) -> tensor<2x3x5x32x2xbf16>
+  %turned = "ttir.reshape"(%both) {shape = array<i64: 2, 3, 5, 64>} : (tensor<2x3x5x32x2xbf16>) -> tensor<2x3x5x64xbf16>
+  %0 = "ttir.multiply"(%x, %cos) : (tensor<2x3x5x64xbf16>, tensor<1x1x5x64xbf16>) -> tensor<2x3x5x64xbf16>
+  %1 = "ttir.multiply"(%turned, %sin) : (tensor<2x3x5x64xbf16>, tensor<1x1x5x64xbf16>) -> tensor<2x3x5x64xbf16>
+  %2 = "ttir.add"(%0, %1) : (tensor<2x3x5x64xbf16>, tensor<2x3x5x64xbf16>) -> tensor<2x3x5x64xbf16>
+  return %2 : tensor<2x3x5x64xbf16>
+}

@@ -1,8 +1,12 @@
-"""Rotary embeddings: x * cosine + rotated(x) * sine, with the second half of `rotated` before the first, negated."""
+"""Rotary embeddings: x * cosine + rotated(x) * sine.
+
+`rotated` has the second half before the first, negated, or the neighbour of each column, every other one negated.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from torch_mlir import ir
@@ -15,8 +19,10 @@ from tt_torch.mlir.types import Op, Value
 from tt_torch.wire.facts import TILE
 
 RULES = RuleSet("fuse-rotary")
+CUT = "ttir.slice_static"
 BY_MATRIX = RuleSet("turn-tiles")  # needs the types that the device has
 Rotation = tuple[Value, Value, Value]  # x and the tables: cosine, sine
+Pairs = list[tuple[int, int]]  # columns that turn together: the first becomes minus the second, the second the first
 
 
 @RULES.rewrites("ttir.add")
@@ -25,21 +31,21 @@ def rotary_embedding(op: Op, b: Builder) -> Value | None:
 
     The width must be one of pairs of tiles: otherwise padding would turn.
     """
-    found = _rotation(op)
+    found = _rotation(op, _of_halves)
     if found is None or shape(found[0])[3] % (2 * TILE):
         return None
     x, *tables = found
     return b("ttir.rotary_embedding", x, *(_of_rank_4(b, table, x) for table in tables))
 
 
-def _rotation(op: Op) -> Rotation | None:
+def _rotation(op: Op, unrotated: Callable[[Value], Value | None]) -> Rotation | None:
     """x and the tables of x * cosine + rotated(x) * sine, in any order of terms and factors."""
     plain, turned = (producer(value, "ttir.multiply") for value in op.operands)
     if plain is None or turned is None or not isinstance(dtype(op.results[0]), ir.FloatType):
         return None
     for first, second in ((plain, turned), (turned, plain)):
         for rotated, sine in (second.operands, list(second.operands)[::-1]):
-            x = _unrotated(rotated)
+            x = unrotated(rotated)
             cosine = _other(first, x) if x is not None else None
             if x is not None and cosine is not None and _is_table(cosine, x) and _is_table(sine, x):
                 return x, cosine, sine
@@ -51,7 +57,7 @@ def _of_rank_4(b: Builder, table: Value, x: Value) -> Value:
     return table if shape(table) == sizes else b("ttir.reshape", table, shape=sizes)
 
 
-def _unrotated(value: Value) -> Value | None:
+def _of_halves(value: Value) -> Value | None:
     """x of concat(-x[..., half:], x[..., :half])."""
     joined = producer(value, "ttir.concat")
     if joined is None or len(shape(value)) != 4 or shape(value)[3] % 2 or ods.attr(joined, "dim") % 4 != 3:
@@ -59,8 +65,8 @@ def _unrotated(value: Value) -> Value | None:
     if len(joined.operands) != 2:
         return None
     minus = producer(joined.operands[0], "ttir.neg")
-    high = producer(minus.operands[0], "ttir.slice_static") if minus is not None else None
-    low = producer(joined.operands[1], "ttir.slice_static")
+    high = producer(minus.operands[0], CUT) if minus is not None else None
+    low = producer(joined.operands[1], CUT)
     if high is None or low is None or high.operands[0] != low.operands[0]:
         return None
     (x,) = low.operands
@@ -69,8 +75,32 @@ def _unrotated(value: Value) -> Value | None:
     return x if whole and _is_cut(high, [0, 0, 0, half], sizes) else None
 
 
-def _is_cut(op: Op, begins: list[int], ends: list[int]) -> bool:
-    return [ods.attr(op, name) for name in ("begins", "ends", "step")] == [begins, ends, [1, 1, 1, 1]]
+def _of_neighbours(value: Value) -> Value | None:
+    """x of (-x[..., 1], x[..., 0], -x[..., 3], x[..., 2], ...), which is a concatenation in a dimension of its own."""
+    flat = producer(value, "ttir.reshape")
+    joined = producer(flat.operands[0], "ttir.concat") if flat is not None else None
+    if joined is None or len(shape(value)) != 4 or ods.attr(joined, "dim") % 5 != 4:
+        return None
+    *outer, width = shape(value)
+    if [shape(part) for part in joined.operands] != [[*outer, width // 2, 1]] * 2:
+        return None
+    minus = _before_reshape(joined.operands[0], "ttir.neg")
+    odd = producer(minus.operands[0], CUT) if minus is not None else None
+    even = _before_reshape(joined.operands[1], CUT)
+    if odd is None or even is None or odd.operands[0] != even.operands[0]:
+        return None
+    (x,) = odd.operands
+    whole = shape(value) == shape(x) and _is_cut(even, [0, 0, 0, 0], shape(x), 2)
+    return x if whole and _is_cut(odd, [0, 0, 0, 1], shape(x), 2) else None
+
+
+def _before_reshape(value: Value, name: str) -> Op | None:
+    move = producer(value, "ttir.reshape")
+    return producer(move.operands[0], name) if move is not None else None
+
+
+def _is_cut(op: Op, begins: list[int], ends: list[int], step: int = 1) -> bool:
+    return [ods.attr(op, name) for name in ("begins", "ends", "step")] == [begins, ends, [1, 1, 1, step]]
 
 
 def _other(product: Op, x: Value) -> Value | None:
@@ -91,44 +121,53 @@ def part_of_heads(op: Op, b: Builder) -> Value | None:
     found = _turned_part(op)
     if found is None:
         return None
-    x, part, *given = found
+    x, (part, *given), pairs = found
     *outer, width = shape(x)
     tables = []
     for table, neutral in zip(given, (1.0, 0.0), strict=True):
         others = full(b, [1, 1, outer[-1], width - shape(part)[3]], dtype(table), neutral)
         tables.append(b("ttir.concat", [_of_rank_4(b, table, part), others], dim=3))
     b = b.also_from(op.operands[0].owner)
-    return b("ttir.rotary_embedding_llama", x, *tables, _matrix(b, shape(part)[3]))
+    return b("ttir.rotary_embedding_llama", x, *tables, _matrix(b, pairs))
 
 
-def _turned_part(op: Op) -> tuple[Value, Value, Value, Value] | None:
-    """The heads, their first columns and the tables, if `op` joins these columns, turned, and the others.
-
-    The columns must be in the first tile, because TTNN's op multiplies each tile by one matrix.
-    """
+def _turned_part(op: Op) -> tuple[Value, Rotation, Pairs] | None:
+    """The heads and how their first columns turn, if `op` joins these columns, turned, and the others."""
     if len(op.operands) != 2 or ods.attr(op, "dim") % 4 != 3:
         return None
-    total, second = producer(op.operands[0], "ttir.add"), producer(op.operands[1], "ttir.slice_static")
-    found = _rotation(total) if total is not None else None
-    first = producer(found[0], "ttir.slice_static") if found is not None else None
+    total, second = producer(op.operands[0], "ttir.add"), producer(op.operands[1], CUT)
+    found = _in_tiles(total) if total is not None else None
+    first = producer(found[0][0], CUT) if found is not None else None
     if found is None or first is None or second is None or first.operands[0] != second.operands[0]:
         return None
-    (x,), sizes, count = first.operands, shape(first.operands[0]), shape(found[0])[3]
+    (x,), sizes, count = first.operands, shape(first.operands[0]), shape(found[0][0])[3]
     if not _is_cut(first, [0] * 4, [*sizes[:3], count]) or not _is_cut(second, [0, 0, 0, count], sizes):
         return None
-    return (x, *found) if count <= TILE and _is_turned_by_matrix(x) else None
+    return (x, *found) if _is_turned_by_matrix(x) else None
 
 
 @BY_MATRIX.rewrites("ttir.add")
-def heads_of_one_tile(op: Op, b: Builder) -> Value | None:
-    """Heads of 32 columns, all of which are turned."""
-    found = _rotation(op)
-    if found is None or shape(found[0])[3] != TILE or not _is_turned_by_matrix(found[0]):
+def whole_heads(op: Op, b: Builder) -> Value | None:
+    """All columns of heads are turned."""
+    found = _in_tiles(op)
+    if found is None or not _is_turned_by_matrix(found[0][0]):
         return None
     if any(reader.name == "ttir.concat" and _turned_part(reader) for reader in users(op.results[0])):
         return None
-    x, *tables = found
-    return b("ttir.rotary_embedding_llama", x, *(_of_rank_4(b, table, x) for table in tables), _matrix(b, TILE))
+    (x, *tables), pairs = found
+    return b("ttir.rotary_embedding_llama", x, *(_of_rank_4(b, table, x) for table in tables), _matrix(b, pairs))
+
+
+def _in_tiles(op: Op) -> tuple[Rotation, Pairs] | None:
+    """A rotation and the columns of each tile that turn, if both columns of a pair are in one tile.
+
+    TTNN's op multiplies each tile by one matrix. Neighbours are in one tile, halves if there are 32 columns or fewer.
+    """
+    if (found := _rotation(op, _of_halves)) is not None:
+        half = shape(found[0])[3] // 2
+        return (found, [(i, i + half) for i in range(half)]) if 2 * half <= TILE else None
+    found = _rotation(op, _of_neighbours)
+    return None if found is None else (found, [(i, i + 1) for i in range(0, TILE, 2)])
 
 
 def _is_turned_by_matrix(x: Value) -> bool:
@@ -136,10 +175,10 @@ def _is_turned_by_matrix(x: Value) -> bool:
     return isinstance(dtype(x), ir.BF16Type) and shape(x)[3] % TILE == 0 and shape(x)[3] <= WIDEST_TURNED
 
 
-def _matrix(b: Builder, count: int) -> Value:
-    """The matrix that turns `count` columns: x @ matrix is concat(-x[..., half:count], x[..., :half], 0)."""
-    half, values = count // 2, np.zeros((1, 1, TILE, TILE), np.float32)
-    for column in range(half):
-        values[0, 0, column + half, column], values[0, 0, column, column + half] = -1, 1
+def _matrix(b: Builder, pairs: Pairs) -> Value:
+    """A row of 32 columns times this matrix is the row, turned."""
+    values = np.zeros((1, 1, TILE, TILE), np.float32)
+    for first, second in pairs:
+        values[0, 0, second, first], values[0, 0, first, second] = -1, 1
     kind = tensor(list(values.shape), ir.BF16Type.get())
     return b("ttir.constant", type=kind, value=elements(values, kind))
