@@ -91,6 +91,9 @@ ATTENTION = [
     ),
     Row("sdpa wide causal", lambda q, k, v: sdpa(q, k, v, is_causal=True), WIDE),
     Row("attention by hand", lambda q, k, v: (q @ k.transpose(-1, -2) / 8**0.5).softmax(-1) @ v, QKV),
-    # The library has an op for pairs of whole tiles.
-    *(Row(f"rotary {2 * half}", _rotary(half), [(2, 3, 6, 2 * half), *[(6, 2 * half)] * 2]) for half in (4, 32, 48)),
+    # The library has an op for pairs of whole tiles, and one for single tiles.
+    *(
+        Row(f"rotary {2 * half}", _rotary(half), [(2, 3, 6, 2 * half), *[(6, 2 * half)] * 2])
+        for half in (4, 16, 32, 48)
+    ),
 ]
