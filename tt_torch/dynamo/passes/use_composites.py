@@ -142,14 +142,14 @@ def _known_mask(mask: Node | None) -> torch.Tensor | None:
     """The mask, if its elements are known at compile time."""
     if mask is None:
         return None
-    if mask.target is aten.full.default:
+    if mask.target is aten.full.default and not isinstance(mask.args[1], Node):
         with unset_fake_temporarily():
             return torch.full((1, 1), mask.args[1], dtype=value(mask).dtype)
     return mask.meta.get("constant")
 
 
 def _plain(mask: torch.Tensor, rows: int, columns: int) -> str:
-    """ "all" for a mask that changes nothing, "causal" if query i sees the keys 0 to i of as many, and "" for others.
+    """What a mask is: "all" if it changes nothing, "causal" if query i sees the keys 0 to i of as many, otherwise "".
 
     The lowest number hides a key like -inf does, where a query sees at least one key, as it does in both of these.
     """
