@@ -197,9 +197,13 @@ class _Walk:
         """The operands that an override moves to where the result lies."""
         return {i: like(layout_of(op.operands[i]), result) for i in wanted.moved}
 
+    def _may_use_l1(self, op: ir.Operation) -> bool:
+        """Whether an op may have values in L1 that are not split. An op model says so itself."""
+        return op.name in INTERLEAVED or (self.questions is not None and op.name in ods.OPS)
+
     def _may_lie_in_l1(self, op: ir.Operation, choice: Choice) -> bool:
         """Whether the library takes a form with its results in L1, and all their readers read them there."""
-        if op.name not in INTERLEAVED or not any(users(result) for result in op.results):
+        if not self._may_use_l1(op) or not any(users(result) for result in op.results):
             return False
         with taking(op, choice):
             return not legality.refusal(op) and all(self._reads_l1(use) for v in op.results for use in v.uses)
@@ -208,7 +212,7 @@ class _Walk:
         """Whether a reader takes its operand from L1, if its other operands are not split."""
         reader, index = use.owner.operation, use.operand_number
         split = {v: layout_of(v).interleaved() for v in reader.operands if layout_of(v).sharded}
-        if reader.name not in INTERLEAVED or self._scratch(reader) >= self.cores.l1:
+        if not self._may_use_l1(reader) or self._scratch(reader) >= self.cores.l1:
             return False
         with lying(split):
             return not legality.refusal(reader) or families.reads(
