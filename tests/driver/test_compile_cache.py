@@ -17,6 +17,10 @@ from tt_torch.driver import compile as compiling
 from tt_torch.driver.cache import keys
 from tt_torch.driver.cache.store import Store
 from tt_torch.dynamo.types import Function
+from tt_torch.errors import ConfigError
+from tt_torch.wire.binary import header, system_desc
+from tt_torch.wire.encode import encode
+from tt_torch.wire.schema import SYSTEM_DESC
 
 pytestmark = pytest.mark.usefixtures("cache")
 
@@ -48,6 +52,10 @@ BYPASS = {
     *("compile_depth", "compiler", "save_mlir", "save_binary", "verify_ir", "ir_log_level"),
     *("enable_intermediate_verification", "bisect", "profile"),
 }
+
+
+def write_system(file: str, chips: int) -> None:
+    Path(file).write_bytes(encode(header(SYSTEM_DESC) | {"system_desc": system_desc("wormhole_b0", chips)}))
 
 
 @pytest.fixture
@@ -101,9 +109,11 @@ def test_every_option_is_in_the_key_or_has_a_reason_not_to_be(tmp_path: Path) ->
             assert keys.options(changed) in seen
             continue
         if field.name == "system_desc":
-            Path(changed.system_desc).write_bytes(b"a")
+            with pytest.raises(ConfigError, match=r"system_desc=.* a \.ttsys file: No such file"):
+                tt_torch.compile_model(torch.relu, (torch.ones(3),), changed)
+            write_system(changed.system_desc, 1)
             seen.add(keys.options(changed))
-            Path(changed.system_desc).write_bytes(b"b")
+            write_system(changed.system_desc, 2)
         assert keys.options(changed) not in seen
         seen.add(keys.options(changed))
         assert (keys.usable_store(changed) is None) == (field.name in BYPASS), field.name

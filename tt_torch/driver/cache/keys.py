@@ -16,6 +16,7 @@ import torch
 import tt_torch
 from tt_torch.config import CompileDepth, CompilerConfig
 from tt_torch.driver.cache.store import Store, store_of
+from tt_torch.wire.binary import system
 
 # The options that are not in keys, with the reason. All others are.
 NOT_IN_KEYS = {"cache_dir": "names the folder of the entries", "cache_size": "bounds the folder of the entries"}
@@ -52,8 +53,8 @@ def usable_store(config: CompilerConfig) -> Store | None:
 def options(config: CompilerConfig) -> str:
     """All options that are in keys, and the content of the file that one of them names."""
     values = {name: value for name, value in config.to_dict().items() if name not in NOT_IN_KEYS}
-    described = hashlib.sha256(Path(config.system_desc).read_bytes()).hexdigest() if config.system_desc else ""
-    return json.dumps([values, described], sort_keys=True)
+    described = repr(system(config.arch, config.system_desc)) if config.system_desc else ""
+    return json.dumps([values, hashlib.sha256(described.encode()).hexdigest()], sort_keys=True)
 
 
 @functools.cache
