@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections import OrderedDict, namedtuple
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -256,8 +258,27 @@ def test_an_exported_program_has_examples_of_its_own() -> None:
 
 
 def test_a_model_in_train_mode_is_told() -> None:
-    with pytest.warns(UserWarning, match="in train mode"):
+    with pytest.warns(UserWarning, match=r"in train mode.* results have no gradients; .*training=True"):
         tt_torch.compile_model(nn.Linear(4, 2), (X,))
+
+
+def test_gradients_that_results_will_not_have_are_told(tmp_path: Path) -> None:
+    required, told = X.clone().requires_grad_(), r"gradients are required for batch\['x'\], but .*training=True"
+
+    def double(batch: dict[str, Tensor]) -> Tensor:
+        return batch["x"] * 2
+
+    with pytest.warns(UserWarning, match=told):
+        tt_torch.compile_model(double, ({"x": required},))
+    program = tt_torch.compile_model(double, ({"x": X},))
+    program.save(tmp_path / "double.ttpkg")
+    for each in (program, tt_torch.load(tmp_path / "double.ttpkg")):
+        with pytest.warns(UserWarning, match=told):
+            assert not each({"x": required}).requires_grad
+        with warnings.catch_warnings(), torch.no_grad():
+            warnings.simplefilter("error")
+            each({"x": required})
+            each({"x": X})
 
 
 def test_weights_are_those_of_the_model() -> None:

@@ -14,7 +14,18 @@ from torch.fx import GraphModule, Node
 
 from tt_torch import user_code
 from tt_torch.config import BackendOptions, CompilerConfig, Options
-from tt_torch.driver.arguments import Call, Signature, TensorForm, device_of, forms, trained, unshared
+from tt_torch.driver.arguments import (
+    UNTRAINED,
+    Call,
+    Signature,
+    TensorForm,
+    device_of,
+    forms,
+    parts,
+    tell_untrained,
+    trained,
+    unshared,
+)
 from tt_torch.driver.backend import VALUES_DECIDE, compile_captured
 from tt_torch.driver.compilation import Compilation, Input, Metadata, Model, by_itself, inputs_of, on_cpu
 from tt_torch.driver.compiled import CompiledFamily, CompiledModel
@@ -120,9 +131,11 @@ def compile_model(
         model = model.module()
     elif isinstance(model, torch.nn.Module) and model.training and not training:
         state = "in train mode, and is compiled with dropout and statistics of the batch"
-        user_code.warn(UserWarning(f"the model is {state}; model.eval() before changes this"))
+        user_code.warn(UserWarning(f"the model is {state}; model.eval() before changes this. Its {UNTRAINED}"))
     signature = Signature.of(model, keywords)
     call = signature.bind(args, kwargs or {})
+    if not training:
+        tell_untrained(parts(call))
     if dynamic_shapes is None:
         if sizes is not None:
             raise ConfigError("sizes", sizes, "None without dynamic_shapes")

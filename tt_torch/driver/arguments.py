@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 import torch
 
+from tt_torch import user_code
 from tt_torch.driver.containers import Container, parts_of
 from tt_torch.errors import ArgumentError, CompileError, InputDtypeError, InputShapeError
 from tt_torch.torch_private.tensors import FakeTensor, storage_of
@@ -24,6 +25,7 @@ VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 PLAIN: tuple[type, ...] = (bool, int, float, complex, str, bytes, Enum, slice, range, type(None), type(...))
 PLAIN += (torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Size)
 COMPILED = "but the model was compiled for"
+UNTRAINED = "results have no gradients; compile_model(..., training=True) compiles the backward pass, too"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -146,6 +148,14 @@ def trained(inputs: Sequence[object], names: Sequence[str], known: Set[int]) -> 
     for i, x in enumerate(inputs):
         if isinstance(x, torch.Tensor) and x.requires_grad and i not in known:
             raise ArgumentError(f"{names[i]} requires a gradient, {COMPILED} one that does not")
+
+
+def tell_untrained(arguments: Mapping[str, object]) -> None:
+    """Warns of arguments that require gradients, for a model that is compiled without training."""
+    if torch.is_grad_enabled():
+        found = [name for name, x in arguments.items() if isinstance(x, torch.Tensor) and x.requires_grad]
+        if found:
+            user_code.warn(UserWarning(f"gradients are required for {', '.join(found)}, but {UNTRAINED}"))
 
 
 def _form(part: object) -> Form:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from tt_torch.driver.arguments import Call, check, described, parts
+from tt_torch.driver.arguments import Call, check, described, parts, tell_untrained
 from tt_torch.driver.compilation import Compilation
 from tt_torch.driver.devices import Device
 from tt_torch.driver.executor import Executor
@@ -94,7 +94,9 @@ class CompiledModel(_Packable):
 
     def __call__(self, *args: Argument, **kwargs: Argument) -> Result:
         call = self.compilation.signature.bind(args, kwargs)
-        check(call, self.compilation.forms)
+        tensors = check(call, self.compilation.forms)
+        if self.compilation.backward is None:
+            tell_untrained(tensors)
         with torch.set_grad_enabled(self.compilation.backward is not None and torch.is_grad_enabled()):
             return self._releasing(call) if self.releases else self._function(*call.args, **call.kwargs)
 

@@ -12,7 +12,7 @@ from typing import Any, cast
 import torch
 
 from tt_torch.config import CompilerConfig
-from tt_torch.driver.arguments import TensorForm, check, described, parts
+from tt_torch.driver.arguments import TensorForm, check, described, parts, tell_untrained
 from tt_torch.driver.devices import Device, default_device
 from tt_torch.driver.executor import CompiledProgram, Executor
 from tt_torch.driver.flow_runner import FlowRunner
@@ -237,6 +237,8 @@ class LoadedModel:
     def _computed(self, number: int, given: Mapping[str, torch.Tensor]) -> Any:
         """The result of a program for tensors that have its forms."""
         manifest = self._package.manifests[number]
+        if manifest.training is None:
+            tell_untrained(given)
         self._read()
         inputs = [(self.weights if weight else given)[name] for weight, name in manifest.inputs]
         outputs = self._members[number](inputs)
