@@ -25,6 +25,9 @@ class CompileDepth(IntEnum):
     EXECUTE = 6
 
 
+OP_BY_OP = (CompileDepth.COMPILE_OP_BY_OP, CompileDepth.EXECUTE_OP_BY_OP)
+
+
 class OpByOpBackend(IntEnum):
     """The program that the op-by-op depths split into single ops."""
 

@@ -12,13 +12,14 @@ from typing import Any, TypeAlias
 
 from tt_torch import modes, user_code
 from tt_torch import option_kinds as kinds
-from tt_torch.compiler_options import CompileDepth, CompilerOptions, OpByOpBackend
+from tt_torch.compiler_options import OP_BY_OP, CompileDepth, CompilerOptions, OpByOpBackend
 from tt_torch.errors import ConfigError
+from tt_torch.idle_options import tell_idle
 from tt_torch.old_options import Always, OldName, OldNames, OldOptionWarning, Outputs, rows
 from tt_torch.option_kinds import Checked, Kind, Setting, nearest, option, read, variables
 from tt_torch.variables import tell_unknown
 
-__all__ = ["BackendOptions", "CompileDepth", "CompilerConfig", "OpByOpBackend"]
+__all__ = ["OP_BY_OP", "BackendOptions", "CompileDepth", "CompilerConfig", "OpByOpBackend"]
 
 
 WATCHING = ("enable_intermediate_verification", "bisect", "profile")  # these options look at single ops
@@ -34,7 +35,7 @@ class CompilerConfig(OldNames, Checked, CompilerOptions):
     """
 
     def __post_init__(self) -> None:
-        vars(self)["outputs"] = Outputs()
+        vars(self).update(outputs=Outputs(), _assigned=set())
 
     def __setattr__(self, name: str, value: Setting) -> None:
         if self.is_frozen:
@@ -45,16 +46,24 @@ class CompilerConfig(OldNames, Checked, CompilerOptions):
         if after.get("device") == "ttnn" and any(after.get(option) for option in WATCHING):
             raise ConfigError("device", "ttnn", '"emulated" if single ops are watched: verified, bisected or profiled')
         super().__setattr__(name, value)
+        if "_assigned" in vars(self):  # __init__ is over
+            self.assigned.add(name)
 
     @property
     def is_frozen(self) -> bool:
         """Whether this is a copy that `frozen` made, which cannot be assigned to."""
         return "_frozen" in vars(self)
 
+    @property
+    def assigned(self) -> set[str]:
+        """The names of the options that were assigned to, also if the value was the default."""
+        names: set[str] = vars(self)["_assigned"]
+        return names
+
     def frozen(self, **changes: Setting) -> CompilerConfig:
         """A changed copy that cannot be assigned to, has a hash, and shares the outputs of this config."""
         copy = dataclasses.replace(self, **changes)
-        vars(copy).update(_frozen=True, outputs=self.outputs)
+        vars(copy).update(_frozen=True, outputs=self.outputs, _assigned={*self.assigned})
         return copy
 
     def __hash__(self) -> int:
@@ -82,6 +91,12 @@ class CompilerConfig(OldNames, Checked, CompilerOptions):
         if environ is None:
             tell_unknown(option_variables())
         return self.frozen(**_overrides(os.environ if environ is None else environ))
+
+    def for_compilation(self) -> CompilerConfig:
+        """`with_env`, which also warns of options that have no effect on a compilation with this config."""
+        config = self.with_env()
+        tell_idle(config)
+        return config
 
     def apply_environment_overrides(self) -> None:
         """Assigns the values of environment variables to this config. Each compilation does so with its copy."""
@@ -223,7 +238,7 @@ class BackendOptions(Checked):
         config = given.compiler_config
         if modes.known(mode).records and config.with_env().device == "ttnn":
             config = config.frozen(enable_trace=True)
-        config = config.with_env()
+        config = config.for_compilation()
         modes.tell(mode, config.device)
         complete = dataclasses.replace(given, compiler_config=config)
         vars(complete)["used"] = vars(given)["used"]
@@ -240,9 +255,9 @@ class BackendOptions(Checked):
                 raise ConfigError("options", name, f"{names}{nearest(str(name), own | compiler)}")
         options = cls(**{name: value for name, value in given.items() if name in own})
         if compiler & {*given}:
-            outputs = options.compiler_config.outputs
-            config = options.compiler_config = dataclasses.replace(options.compiler_config)
-            vars(config)["outputs"] = outputs
+            base = options.compiler_config
+            config = options.compiler_config = dataclasses.replace(base)
+            vars(config).update(outputs=base.outputs, _assigned={*base.assigned})
             for name in given:
                 if name in compiler:
                     setattr(config, name, given[name])

@@ -13,7 +13,7 @@ import torch
 from torch_mlir import ir
 
 from tt_torch.bringup.op_by_op import run_module
-from tt_torch.config import CompileDepth, CompilerConfig
+from tt_torch.config import OP_BY_OP, CompileDepth, CompilerConfig
 from tt_torch.driver.compile import compile_module
 from tt_torch.driver.devices import Device
 from tt_torch.driver.onnx import identifiers
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 Tensors: TypeAlias = Sequence[torch.Tensor]
 Run: TypeAlias = Callable[[Tensors], list[torch.Tensor]]
-OP_BY_OP = (CompileDepth.COMPILE_OP_BY_OP, CompileDepth.EXECUTE_OP_BY_OP)
 
 
 class OnnxProgram:
@@ -56,7 +55,7 @@ def compile_onnx(
     Raises CompileError, UnsupportedOpError for an op that the device does not support, and ExtraMissingError if the
     ONNX packages are not installed.
     """
-    config = (compiler_config or CompilerConfig()).with_env()
+    config = (compiler_config or CompilerConfig()).for_compilation()
     module, weights = onnx_to_stablehlo(model_proto, config)
     inputs = dict(zip(input_names(model_proto), input_types(module), strict=False))  # the weights follow
     return OnnxProgram(inputs, _runner(model_proto, module, weights, config, device))

@@ -12,7 +12,7 @@ from importlib.metadata import entry_points
 
 from torch.fx import GraphModule
 
-from tt_torch.config import CompileDepth, CompilerConfig
+from tt_torch.config import OP_BY_OP, CompileDepth, CompilerConfig
 from tt_torch.driver.compile import Watch
 from tt_torch.driver.devices import Device
 from tt_torch.driver.executor import Executor
@@ -45,7 +45,7 @@ NOBODY = Observer()
 
 # For each entry point of the group: whether the options ask for it.
 _ASKED: dict[str, Callable[[CompilerConfig], bool]] = {
-    "op-by-op": lambda c: c.compile_depth in (CompileDepth.COMPILE_OP_BY_OP, CompileDepth.EXECUTE_OP_BY_OP),
+    "op-by-op": lambda c: c.compile_depth in OP_BY_OP,
     "profiling": lambda c: bool(c.profile) and c.compile_depth == CompileDepth.EXECUTE,
     "verification": lambda c: c.enable_intermediate_verification or c.bisect,  # wins over profiling
 }

@@ -65,7 +65,7 @@ def compile_stablehlo(
     Parts that each chip computes by itself (`sdy.manual_computation`, JAX's `shard_map`) make it a program for a mesh,
     which takes and returns whole tensors. Then `device` has as many chips.
     """
-    chosen = (config or CompilerConfig()).with_env()
+    chosen = (config or CompilerConfig()).for_compilation()
     module = read_stablehlo(source)
     if mesh_of(module.operation) != (1, 1) and WHOLE not in module.operation.attributes:
         raise CompileError(

@@ -9,12 +9,12 @@ import numpy as np
 import torch
 
 from tt_torch.accuracy import verify_against_golden
-from tt_torch.config import BackendOptions, CompileDepth, CompilerConfig
+from tt_torch.config import OP_BY_OP, BackendOptions, CompileDepth, CompilerConfig
 from tt_torch.driver.backend import backend as tt_backend
 from tt_torch.driver.devices import Device
 from tt_torch.dynamo.types import Function
 from tt_torch.testing.parallel import on_each_device
-from tt_torch.testing.tags import BACKENDS, OP_BY_OP, Recorder, Required, bringup_status, figures, record_start
+from tt_torch.testing.tags import BACKENDS, Recorder, Required, bringup_status, figures, record_start
 from tt_torch.torch_private.trees import tree_leaves
 
 Model: TypeAlias = Any  # a module, a function or, for OnnxModelTester, an ONNX model

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from tt_torch.config import CompileDepth, CompilerConfig
+from tt_torch.config import OP_BY_OP, CompileDepth, CompilerConfig
 from tt_torch.sweep.junit import STATUS
 
 Tags: TypeAlias = dict[str, Any]  # values by name: texts, numbers, flags, lists of numbers
@@ -17,7 +17,6 @@ Recorder: TypeAlias = Callable[[str, object], object]  # pytest's `record_proper
 
 BACKENDS = ("tt", "tt-legacy", "tt-experimental")  # they mean the same
 LARGEST = 2**32  # collectors store no larger number
-OP_BY_OP = (CompileDepth.COMPILE_OP_BY_OP, CompileDepth.EXECUTE_OP_BY_OP)
 
 
 @dataclass(frozen=True)

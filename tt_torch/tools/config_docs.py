@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tt_torch.config import BackendOptions, CompilerConfig
+from tt_torch.idle_options import NEEDS
 from tt_torch.modes import MODES
 from tt_torch.old_options import rows
 from tt_torch.option_kinds import variables
@@ -47,6 +48,16 @@ so in one warning per process. An unknown mode raises `ConfigError`.
 
 | mode | here |
 |---|---|
+"""
+
+NEEDS_HEAD = """
+## Options that need another option
+
+A compilation warns with `IdleOptionWarning`, once per option and process, if an option of this table is set without
+what it needs. An environment variable that describes the machine may be set for all programs, and does not warn.
+
+| option | needs | variable |
+|---|---|---|
 """
 
 OLD = """
@@ -90,6 +101,11 @@ def _modes() -> str:
     return MODES_HEAD + "".join(f"| `{name}` | {text} |\n" for name, text in texts.items())
 
 
+def _needs() -> str:
+    rows = (("`, `".join(n.names), n.words, "describes the machine" if n.of_machine else "") for n in NEEDS)
+    return NEEDS_HEAD + "".join(f"| `{names}` | {words} | {variable} |\n" for names, words, variable in rows)
+
+
 def _old_names() -> list[str]:
     head = ["| name | here | accepts |", "|---|---|---|"]
     return head + [f"| `{name}` | {row.doc} | {row.kind.accepts} |" for name, row in rows().items()]
@@ -99,7 +115,7 @@ def render() -> str:
     sections = [("CompilerConfig", CompilerConfig), ("BackendOptions", BackendOptions)]
     tables = [line for name, options in sections for line in (f"\n## `{name}`\n", *_table(options))]
     others = "\n".join(f"| `{name}` | {purpose} |" for name, purpose in OTHERS.items())
-    return HEAD + "\n".join([*tables, _modes() + OLD, *_old_names(), OTHER_VARIABLES + others]) + "\n"
+    return HEAD + "\n".join([*tables, _needs() + _modes() + OLD, *_old_names(), OTHER_VARIABLES + others]) + "\n"
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from torch_mlir import ir
 
 from tt_torch.accuracy import random_inputs
 from tt_torch.bringup.op_by_op import run_module
-from tt_torch.config import CompileDepth, CompilerConfig
+from tt_torch.config import OP_BY_OP, CompileDepth, CompilerConfig
 from tt_torch.driver.compile import compile_module
 from tt_torch.driver.devices import Device
 from tt_torch.driver.stablehlo import compile_stablehlo, in_a_list, input_types
@@ -48,7 +48,7 @@ class StablehloExecutor:
             raise TypeError("give either module_str or parsed_module")
         # The compiler changes its module, so it gets one of its own.
         self._module = parse_module_from_str(str(parsed_module) if module_str is None else module_str)
-        self._config = (compiler_config or CompilerConfig()).with_env()
+        self._config = (compiler_config or CompilerConfig()).for_compilation()
         if self._config.compile_depth == CompileDepth.EXECUTE:
             self._compiled = compile_stablehlo(self._module, self._config, device=device)
         elif self._config.compile_depth == CompileDepth.TTNN_IR:
@@ -57,6 +57,6 @@ class StablehloExecutor:
     def __call__(self, *inputs: torch.Tensor) -> list[torch.Tensor] | None:
         if self._config.compile_depth == CompileDepth.EXECUTE:
             return in_a_list(self._compiled(*inputs))
-        if self._config.compile_depth in (CompileDepth.COMPILE_OP_BY_OP, CompileDepth.EXECUTE_OP_BY_OP):
+        if self._config.compile_depth in OP_BY_OP:
             run_module(self._module, inputs, self._config)
         return None
