@@ -293,6 +293,14 @@ def test_weights_are_those_of_the_model() -> None:
 def test_options_of_the_backend() -> None:
     options = tt_torch.BackendOptions(compiler_config=tt_torch.CompilerConfig(dtype="bf16"))
     assert tt_torch.compile_model(lambda x: x + 0.001, (X,), options=options)(X)[0, 1] == 1
+    for other in (
+        {"buckets": {"x.0": (4,)}},
+        {"fallback": "strict-dtype"},
+        {"device_map": {"": 0}},
+        {"async_mode": True},
+    ):
+        with pytest.raises(ConfigError, match=f"{next(iter(other))}=.*its default in compile_model"):
+            tt_torch.compile_model(lambda x: x + 1, (X,), options=other)
     with pytest.raises(ConfigError):
         tt_torch.compile_model(lambda x: x, (X,), tt_torch.CompilerConfig(), options=options)
 

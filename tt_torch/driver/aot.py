@@ -200,10 +200,14 @@ def _for_one_binary(config: CompilerConfig | None, options: Options, mode: str |
     if config is not None and options is not None:
         raise ConfigError("config", config, "None if there are options, which have a compiler_config")
     given = BackendOptions.of(options if config is None else config, mode)
-    if given.compiler_config.device_map or given.async_mode:
-        name = "async_mode" if given.async_mode else "device_map"
-        raise ConfigError(name, True, "its default in compile_model, whose result is one binary; use torch.compile")
-    return dataclasses.replace(given, compiler_config=given.compiler_config.frozen(fallback="error"))
+    chosen = given.compiler_config
+    values = {name: getattr(chosen, name) for name in ("device_map", "buckets")} | {"async_mode": given.async_mode}
+    values["fallback"] = chosen.fallback if chosen.fallback == "strict-dtype" else None
+    for name, value in values.items():
+        if value:
+            instead = "sizes that change are `dynamic_shapes`" if name == "buckets" else "use torch.compile"
+            raise ConfigError(name, value, f"its default in compile_model, whose result is one binary; {instead}")
+    return dataclasses.replace(given, compiler_config=chosen.frozen(fallback="error"))
 
 
 def _on_mesh(options: BackendOptions, mesh: DeviceMesh | Sequence[int] | None) -> BackendOptions:
