@@ -52,10 +52,10 @@ def _nothing_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(user_code, "_once", set())
 
 
-def told(config: CompilerConfig, environ: dict[str, str] | None = None) -> list[str]:
+def told(config: CompilerConfig, environ: dict[str, str] | None = None, of_pytorch: bool = True) -> list[str]:
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
-        tell_idle(config.with_env(environ or {}), environ or {})
+        tell_idle(config.with_env(environ or {}), of_pytorch, environ or {})
     assert {each.category for each in found} <= {IdleOptionWarning}
     return [str(each.message) for each in found]
 
@@ -78,6 +78,17 @@ def test_each_option_is_in_a_list() -> None:
     needing = {name for need in NEEDS for name in need.names}
     assert needing == {row[0] for row in ROWS} | {"enable_intermediate_verification", "bisect", "profile"}
     assert sorted([*needing, *OTHERS]) == sorted(field.name for field in dataclasses.fields(CompilerConfig))
+
+
+def test_what_needs_a_graph_of_pytorch_is_told_of_other_modules() -> None:
+    config = CompilerConfig(automatic_parallelization=True, bisect=True, profile="a")
+    config.buckets, config.device_map, config.enable_intermediate_verification = {"x.0": (8,)}, {"": 0}, True
+    config.fallback = "strict-dtype"
+    assert sorted(message.partition("=")[0] for message in told(config, of_pytorch=False)) == [
+        *("automatic_parallelization", "bisect", "buckets", "device_map", "enable_intermediate_verification"),
+        *("fallback", "profile"),
+    ]
+    assert told(config) == told(CompilerConfig(fallback="error"), of_pytorch=False) == []
 
 
 @pytest.mark.parametrize(

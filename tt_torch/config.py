@@ -92,10 +92,11 @@ class CompilerConfig(OldNames, Checked, CompilerOptions):
             tell_unknown(option_variables())
         return self.frozen(**_overrides(os.environ if environ is None else environ))
 
-    def for_compilation(self) -> CompilerConfig:
-        """`with_env`, which also warns of options that have no effect on a compilation with this config."""
+    def for_compilation(self, of_pytorch: bool = True) -> CompilerConfig:
+        """`with_env`, which also warns of options that have no effect on a compilation: of a model of PyTorch, or of a
+        module that has no PyTorch graph."""
         config = self.with_env()
-        tell_idle(config)
+        tell_idle(config, of_pytorch)
         return config
 
     def apply_environment_overrides(self) -> None:

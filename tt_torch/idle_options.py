@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 from tt_torch import user_code
@@ -66,18 +66,31 @@ NEEDS = (
     Need(("cache_dir",), lambda c: c.cache_size > 0, "a cache_size above 0", of_machine=True),
 )
 
+# StableHLO and ONNX models come without a graph of PyTorch.
+WITH_GRAPH = (
+    Need(
+        ("device_map", "buckets", "automatic_parallelization", "enable_intermediate_verification", "bisect", "profile"),
+        lambda c: False,
+        "a model of PyTorch",
+    ),
+    Need(("fallback",), lambda c: c.fallback != "strict-dtype", "a model of PyTorch, or another value"),
+)
 
-def tell_idle(config: Config, environ: Mapping[str, str] = os.environ) -> None:
-    """Warns, once per option and process, of each option that is set and has no effect on this compilation."""
-    for name, text, need in _idle(config, environ):
+
+def tell_idle(config: Config, of_pytorch: bool = True, environ: Mapping[str, str] = os.environ) -> None:
+    """Warns, once per option and process, of each option that is set and has no effect on this compilation.
+
+    It is the compilation of a model of PyTorch, or of a module that has no PyTorch graph.
+    """
+    for name, text, need in _idle(config, NEEDS if of_pytorch else NEEDS + WITH_GRAPH, environ):
         message = f"{text} has no effect on this compilation: it needs {need.words}"
         user_code.warn_once(f"idle {name}", IdleOptionWarning(message))
 
 
-def _idle(config: Config, environ: Mapping[str, str]) -> Iterator[tuple[str, str, Need]]:
+def _idle(config: Config, needs: Iterable[Need], environ: Mapping[str, str]) -> Iterator[tuple[str, str, Need]]:
     """Each option that is set without effect, how it is set, in the code or by a variable, and what it needs."""
     fields = {field.name: field for field in dataclasses.fields(CompilerOptions)}
-    for need in NEEDS:
+    for need in needs:
         for name in () if need.holds(config) else need.names:
             value, given = getattr(config, name), [v for v in variables(fields[name]) if environ.get(v)]
             # A default that is True can be asked for, too. Other defaults ask for nothing.

@@ -55,7 +55,7 @@ def compile_onnx(
     Raises CompileError, UnsupportedOpError for an op that the device does not support, and ExtraMissingError if the
     ONNX packages are not installed.
     """
-    config = (compiler_config or CompilerConfig()).for_compilation()
+    config = (compiler_config or CompilerConfig()).for_compilation(of_pytorch=False)
     module, weights = onnx_to_stablehlo(model_proto, config)
     inputs = dict(zip(input_names(model_proto), input_types(module), strict=False))  # the weights follow
     return OnnxProgram(inputs, _runner(model_proto, module, weights, config, device))

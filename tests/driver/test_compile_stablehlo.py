@@ -14,15 +14,19 @@ from torch_mlir import ir
 from torch_mlir._mlir_libs import _stablehlo
 
 import tt_torch
+from tt_torch import user_code
+from tt_torch.config import CompilerConfig
 from tt_torch.errors import (
     ArgumentError,
     CompileError,
+    EnvironmentMissingError,
     InexactError,
     InputDtypeError,
     InputShapeError,
     ModuleFormatError,
     UnsupportedOpError,
 )
+from tt_torch.idle_options import IdleOptionWarning
 from tt_torch.mlir.context import make_context
 
 TEXT = """
@@ -182,3 +186,12 @@ def test_computing_on_parts_is_refused_by_name() -> None:
     parts = GENERIC.replace("sdy.reshard", "sdy.manual_computation")
     with pytest.raises(UnsupportedOpError, match=r"sdy\.manual_computation"):
         tt_torch.compile_stablehlo(parts)
+
+
+def test_the_device_is_that_of_the_config() -> None:
+    assert tt_torch.compile_stablehlo(ONE, CompilerConfig(arch="blackhole"))._device.arch == "blackhole"
+    with pytest.raises(EnvironmentMissingError, match="no_python cannot be started"):
+        tt_torch.compile_stablehlo(ONE, CompilerConfig(device="ttnn", ttnn_python="no_python"))
+    user_code._once.clear()
+    with pytest.warns(IdleOptionWarning, match="bisect=True .*needs a model of PyTorch"):
+        tt_torch.compile_stablehlo(ONE, CompilerConfig(bisect=True))

@@ -44,7 +44,7 @@ def compile_onnx(
     Raises CompileError, UnsupportedOpError for an op that the device does not support, ExtraMissingError if the package
     `onnx` is not installed, and OSError.
     """
-    chosen = (config or CompilerConfig()).for_compilation()
+    chosen = (config or CompilerConfig()).for_compilation(of_pytorch=False)
     if isinstance(model, (str, Path)):
         model = read_onnx(Path(model))
     module, weights = onnx_to_stablehlo(model, chosen, constants, shapes)

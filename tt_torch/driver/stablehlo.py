@@ -19,7 +19,7 @@ from tt_torch.driver.compile import compile_module
 from tt_torch.driver.devices import Device
 from tt_torch.driver.executor import CompiledProgram
 from tt_torch.driver.package.contents import Package
-from tt_torch.driver.package.loading import LoadedModel
+from tt_torch.driver.package.loading import LoadedModel, device_for
 from tt_torch.driver.package.manifest import Json, Manifest, Place, ProgramForm, Weight
 from tt_torch.driver.partition import HostFallbackWarning, HostOp
 from tt_torch.driver.unmatched import tell_nameless, tell_unmatched
@@ -65,7 +65,7 @@ def compile_stablehlo(
     Parts that each chip computes by itself (`sdy.manual_computation`, JAX's `shard_map`) make it a program for a mesh,
     which takes and returns whole tensors. Then `device` has as many chips.
     """
-    chosen = (config or CompilerConfig()).for_compilation()
+    chosen = (config or CompilerConfig()).for_compilation(of_pytorch=False)
     module = read_stablehlo(source)
     if mesh_of(module.operation) != (1, 1) and WHOLE not in module.operation.attributes:
         raise CompileError(
@@ -111,7 +111,8 @@ def compiled_module(
     manifest = _manifest(programs, roles, inputs, types, results)
     if MAIN not in programs:
         manifest = replace(manifest, flow=flow)
-    return LoadedModel(Package([manifest], tensors), device)
+    package = Package([manifest], tensors)
+    return LoadedModel(package, device or device_for(package, config))
 
 
 def _compiled(module: ir.Module, config: CompilerConfig) -> CompiledProgram:

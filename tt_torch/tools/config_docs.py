@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tt_torch.config import BackendOptions, CompilerConfig
-from tt_torch.idle_options import NEEDS
+from tt_torch.idle_options import NEEDS, WITH_GRAPH
 from tt_torch.modes import MODES
 from tt_torch.old_options import rows
 from tt_torch.option_kinds import variables
@@ -60,6 +60,11 @@ what it needs. An environment variable that describes the machine may be set for
 |---|---|---|
 """
 
+WITHOUT_GRAPH = """
+`fallback="strict-dtype"` and these need a model of PyTorch, so `compile_stablehlo` and `compile_onnx` warn of them:
+{}.
+"""
+
 OLD = """
 ## Names of tt-torch
 
@@ -103,7 +108,9 @@ def _modes() -> str:
 
 def _needs() -> str:
     rows = (("`, `".join(n.names), n.words, "describes the machine" if n.of_machine else "") for n in NEEDS)
-    return NEEDS_HEAD + "".join(f"| `{names}` | {words} | {variable} |\n" for names, words, variable in rows)
+    without = ", ".join(f"`{name}`" for need in WITH_GRAPH for name in need.names if name != "fallback")
+    table = "".join(f"| `{names}` | {words} | {variable} |\n" for names, words, variable in rows)
+    return NEEDS_HEAD + table + WITHOUT_GRAPH.format(without)
 
 
 def _old_names() -> list[str]:

@@ -48,7 +48,7 @@ class StablehloExecutor:
             raise TypeError("give either module_str or parsed_module")
         # The compiler changes its module, so it gets one of its own.
         self._module = parse_module_from_str(str(parsed_module) if module_str is None else module_str)
-        self._config = (compiler_config or CompilerConfig()).for_compilation()
+        self._config = (compiler_config or CompilerConfig()).for_compilation(of_pytorch=False)
         if self._config.compile_depth == CompileDepth.EXECUTE:
             self._compiled = compile_stablehlo(self._module, self._config, device=device)
         elif self._config.compile_depth == CompileDepth.TTNN_IR:

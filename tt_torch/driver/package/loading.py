@@ -91,7 +91,7 @@ class LoadedModel:
     def __init__(self, package: Package, device: Device | None = None) -> None:
         self._package, self._forms = package, package.weights()
         with well_formed("the package"):
-            self._device: Device = device or _default_device(package)
+            self._device: Device = device or device_for(package, CompilerConfig.from_env())
             self._signature = signature(package.manifests[0])
             training = package.manifests[0].training
             self._parameters = training.parameters if training else None
@@ -250,10 +250,9 @@ def unpickled(data: bytes) -> LoadedModel:
     return LoadedModel(from_bytes(data))
 
 
-def _default_device(package: Package) -> Device:
-    """The default device with as many chips as the first program of a package is for."""
+def device_for(package: Package, config: CompilerConfig) -> Device:
+    """The default device of `config`, with as many chips as the first program of a package is for."""
     first = next((x for name, x in package.tensors.items() if name.startswith("program/")), None)
-    config = CompilerConfig.from_env()
     if first is not None:
         rows, columns = Binary(first.numpy().tobytes()).programs[0].mesh_shape
         config = config.frozen(mesh_shape=(rows, columns))
