@@ -184,9 +184,14 @@ def test_the_plan_of_transformers():
 
 
 @pytest.mark.parametrize(
-    "name, value", [("enable_intermediate_verification", True), ("compile_depth", CompileDepth.EXECUTE_OP_BY_OP)]
+    "name, value",
+    [
+        ("enable_intermediate_verification", True),
+        ("compile_depth", CompileDepth.EXECUTE_OP_BY_OP),
+        ("fallback", "strict-dtype"),
+    ],
 )
-def test_comparisons_on_the_host_are_refused(name, value):
+def test_what_needs_the_host_is_refused(name, value):
     with pytest.raises(BackendCompilerFailed) as caught:
         torch.compile(nn.Linear(4, 4), backend="tt", options=split((1, 2)) | {name: value})(torch.randn(2, 4))
     assert isinstance(caught.value.inner_exception, ConfigError) and name in str(caught.value)

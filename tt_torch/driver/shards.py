@@ -97,10 +97,11 @@ def _copied(x: Node) -> Node:
 
 def without_host(config: CompilerConfig) -> CompilerConfig:
     """The configuration of a program for several chips: the host computes nothing of it, because it cannot exchange the
-    values of chips. Raises ConfigError for options that compare the program with the graph on the host."""
-    compared = {name: getattr(config, name) for name in ("enable_intermediate_verification", "bisect")}
-    compared["compile_depth"] = config.compile_depth.name if config.compile_depth != CompileDepth.EXECUTE else None
-    for name, value in compared.items():
+    values of chips. Raises ConfigError for options that need the host."""
+    asked: dict[str, object] = {name: getattr(config, name) for name in ("enable_intermediate_verification", "bisect")}
+    asked["compile_depth"] = config.compile_depth.name if config.compile_depth != CompileDepth.EXECUTE else None
+    asked["fallback"] = config.fallback if config.fallback == "strict-dtype" else None
+    for name, value in asked.items():
         if value:
             raise ConfigError(name, value, "its default in a program for several chips, which the host cannot run")
     return config.frozen(fallback="error")
