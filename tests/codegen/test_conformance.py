@@ -194,7 +194,8 @@ def test_the_library_as_op_model(device, checkers, monkeypatch, tmp_path):
         made = tt_torch.compile_model(model, (x,), config)
         report = checkers(device).check(made.binary)
         assert [(seed, v.op, v.differences) for v in report.failures] == []
-        assert report.peaks["main"]["core"] == counted[-1], seed
+        core = report.peaks["main"]["core"]
+        assert core <= counted[-1] <= 1.1 * core, seed
         assert tt_torch.compile_model(model, (x,), config).binary == made.binary
         config.optimization_level, config.op_model = 0, "rules"
         assert torch.equal(tt_torch.compile_model(model, (x,), config)(x), made(x))

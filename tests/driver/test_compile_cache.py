@@ -32,6 +32,7 @@ OTHER_VALUES: dict[str, Any] = {
     "weight_dtype": "bfp8_b",
     "math_fidelity": "lofi",
     "optimization_level": 1,
+    "op_model": "ttnn",
     "optimizer_overrides": {"a": {"insert_memreconfig": "0"}},
     "precision": {"a": {"math_fidelity": "lofi"}},
     "fallback": "error",

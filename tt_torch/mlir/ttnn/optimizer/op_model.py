@@ -78,6 +78,9 @@ class Questions:
         self._model, self._config, self._cores = model, config, cores
         self._known: dict[str, Answer | None] = {}
 
+    def knows(self, op: ir.Operation, choice: Choice) -> bool:
+        return self._answer(op, choice) is not None
+
     def refusal(self, op: ir.Operation, choice: Choice) -> str:
         """Why the model refuses a form; empty if it takes it, or does not know the op."""
         answer = self._answer(op, choice)

@@ -197,13 +197,13 @@ class _Walk:
         """The operands that an override moves to where the result lies."""
         return {i: like(layout_of(op.operands[i]), result) for i in wanted.moved}
 
-    def _may_use_l1(self, op: ir.Operation) -> bool:
-        """Whether an op may have values in L1 that are not split. An op model says so itself."""
-        return op.name in INTERLEAVED or (self.questions is not None and op.name in ods.OPS)
+    def _may_use_l1(self, op: ir.Operation, choice: Choice) -> bool:
+        """Whether an op may have values in L1 that are not split: by the list, or if the op model knows the op."""
+        return op.name in INTERLEAVED or (self.questions is not None and self.questions.knows(op, choice))
 
     def _may_lie_in_l1(self, op: ir.Operation, choice: Choice) -> bool:
         """Whether the library takes a form with its results in L1, and all their readers read them there."""
-        if not self._may_use_l1(op) or not any(users(result) for result in op.results):
+        if not self._may_use_l1(op, choice) or not any(users(result) for result in op.results):
             return False
         with taking(op, choice):
             return not legality.refusal(op) and all(self._reads_l1(use) for v in op.results for use in v.uses)
@@ -212,7 +212,7 @@ class _Walk:
         """Whether a reader takes its operand from L1, if its other operands are not split."""
         reader, index = use.owner.operation, use.operand_number
         split = {v: layout_of(v).interleaved() for v in reader.operands if layout_of(v).sharded}
-        if not self._may_use_l1(reader) or self._scratch(reader) >= self.cores.l1:
+        if self._scratch(reader) >= self.cores.l1:
             return False
         with lying(split):
             return not legality.refusal(reader) or families.reads(
@@ -222,11 +222,14 @@ class _Walk:
     # --- time and memory
 
     def _scratch(self, op: ir.Operation) -> int:
-        """Bytes of L1 that an op needs on each core beside its tensors, if these are not split."""
-        if self.questions is None:
-            return buffers.needed(op, self.cores)
+        """Bytes of L1 that an op needs on each core beside its tensors, if these lie in L1 and are not split. It is all
+        that there is for an op that may not have any there."""
+        if self.questions is None or not op.results:
+            return buffers.needed(op, self.cores) if op.name in INTERLEAVED else self.cores.l1
         plain = self._plain(op, NOTHING)
-        return self.cores.l1 if self._refusal(op, plain) else self._sized(op, plain).scratch
+        if not self._may_use_l1(op, plain) or self._refusal(op, plain):
+            return self.cores.l1
+        return self._sized(op, plain).scratch
 
     def _seconds(self, op: ir.Operation, choice: Choice) -> float:
         """Returns the modelled seconds of the op in this form, and of its readers to read the result."""
