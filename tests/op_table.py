@@ -122,6 +122,7 @@ UNARY = [
     Row("heaviside", torch.heaviside, [X, X], NUMBERS),
     Row("threshold of integers", lambda x: F.threshold(x, 2, -1), [X], INTS),
     Row("shift by rows", lambda x: x << torch.tensor([[1], [2], [3]]), [(5,)], INTS),
+    Row("shift by another dtype", lambda x: x << torch.arange(5), [(5,)], (i32,)),
     Row("threshold", lambda x: F.threshold(x, 0.2, -1.0), [X]),
     Row("dropout eval", lambda x: F.dropout(x, 0.5, training=False), [X]),
     Row("clamp", lambda x: x.clamp(-0.5, 0.7), [X]),

@@ -123,7 +123,8 @@ def _of_one_shape(op: OpOverload) -> Callable[[Tensor, Tensor], Tensor | NotImpl
     """
 
     def compute(x: Tensor, y: Tensor) -> Tensor | NotImplementedType:
-        return NotImplemented if x.shape == y.shape else op(*torch.broadcast_tensors(*_promoted(x, y)))
+        alike = x.shape == y.shape and x.dtype == y.dtype
+        return NotImplemented if alike else op(*torch.broadcast_tensors(*_promoted(x, y)))
 
     return compute
 
