@@ -217,3 +217,17 @@ def test_the_whole_tensor_of_nan():
     mesh = init_device_mesh("tt", (2,))
     for split in (Replicate(), Shard(0)):
         torch.testing.assert_close(whole(distribute_tensor(x, mesh, [split])), x, equal_nan=True)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_sum_over_chips_gets_no_parts_of_unequal_sizes(compiled):
+    x, mesh = torch.randn(2, 8), init_device_mesh("tt", (2, 4))
+
+    def function(x):
+        return x.repeat(3, 1, 1).sum(1).relu()
+
+    found = (torch.compile(function, backend="tt") if compiled else function)(
+        distribute_tensor(x, mesh, [Shard(0), Shard(1)])
+    )
+    assert found.placements == (Replicate(), Shard(1))
+    torch.testing.assert_close(whole(found), function(x))

@@ -15,10 +15,10 @@ from torch.distributed import config
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor, Partial, Replicate, Shard
 from torch.distributed.tensor import _api as _of_new_tensors  # 2.13.0: for new_of_a_mesh
-from torch.distributed.tensor import _utils as _of_tensors  # 2.13.0: for _cost
+from torch.distributed.tensor import _utils as _of_tensors  # 2.13.0: for _OF_PLANS
 from torch.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta  # 2.13.0: for _whole
 from torch.distributed.tensor._op_schema import OpSchema, OutputSharding  # 2.13.0: for _of_a_whole_tensor
-from torch.distributed.tensor._ops import utils as _of_rules  # 2.13.0: for _cost
+from torch.distributed.tensor._ops import utils as _of_rules  # 2.13.0: for _OF_PLANS
 from torch.distributed.tensor.debug import _clear_sharding_prop_cache  # 2.13.0: for put_in
 from torch.distributed.tensor.experimental import register_sharding
 from torch.distributed.tensor.placement_types import Placement
@@ -231,6 +231,21 @@ def _cost(of: Callable[..., float]) -> Callable[..., float]:
     return redistribute_cost
 
 
+# 2.13.0: without it a plan could give chips parts of several sizes, as of a sum over chips. A graph has one size.
+def _evenly(of: Callable[..., bool]) -> Callable[..., bool]:
+    def is_tensor_shardable(shape: Sequence[int], spec: DTensorSpec, *options: Any, **named: Any) -> bool:
+        return of(shape, spec, *options, **named) and _of_rules.is_tensor_evenly_shardable(shape, spec)
+
+    return is_tensor_shardable
+
+
+_OF_PLANS: Sequence[tuple[Any, str, Callable[[Any], Any]]] = (
+    (_of_tensors, "redistribute_cost", _cost),
+    (_of_rules, "redistribute_cost", _cost),
+    (_of_rules, "is_tensor_shardable", _evenly),
+)
+
+
 # 2.13.0: without it attention of tensors on the CPU would be planned without end, convolutions of split channels would
 # fail, the gradients of means would be too large, and a plain tensor could not be combined with a DTensor.
 def put_in() -> Callable[[], None]:
@@ -266,24 +281,23 @@ def put_in() -> Callable[[], None]:
     }
     for name, wrapped in methods.items():
         setattr(dispatcher, name, wrapped(getattr(dispatcher, name)))
-    modules: tuple[Any, ...] = (_of_tensors, _of_rules)
-    costs = [(module, module.redistribute_cost) for module in modules]
-    for module, of in costs:
-        module.redistribute_cost = _cost(of)
+    old = [(module, name, getattr(module, name)) for module, name, _ in _OF_PLANS]
+    for module, name, wrapped in _OF_PLANS:
+        setattr(module, name, wrapped(getattr(module, name)))
     make = _of_new_tensors._dtensor_init_helper
     _of_new_tensors._dtensor_init_helper = new_of_a_mesh  # type: ignore[assignment]
     _clear_sharding_prop_cache()
 
     def take_out() -> None:
         _of_new_tensors._dtensor_init_helper = make
-        for module, of in costs:
-            module.redistribute_cost = of
+        for module, name, of in old:
+            setattr(module, name, of)
         dispatcher._allow_implicit_replication = False
         for name in methods:
             delattr(dispatcher, name)
-        for table, old in zip(tables, before, strict=True):
+        for table, rows in zip(tables, before, strict=True):
             table.clear()
-            table.update(old)
+            table.update(rows)
         _clear_sharding_prop_cache()
 
     return take_out
