@@ -219,6 +219,39 @@ def test_the_whole_tensor_of_nan():
         torch.testing.assert_close(whole(distribute_tensor(x, mesh, [split])), x, equal_nan=True)
 
 
+MASKED = {
+    "number": lambda x, m: x.index_put((m,), torch.tensor(3.0, device=x.device)),
+    "added": lambda x, m: x.index_put((m,), torch.tensor(3.0, device=x.device), accumulate=True),
+    "rows": lambda x, m: x.index_put((m[:, 0],), torch.tensor(3.0, device=x.device)),
+    "columns": lambda x, m: torch.ops.aten.index_put(x, (None, m[0]), torch.tensor(3.0, device=x.device)),
+    "values": lambda x, m: x.index_put((m,), torch.arange(1.0, 33.0, device=x.device)),
+    "two masks": lambda x, m: x.index_put_((m[0], m[1]), torch.tensor(3.0, device=x.device), accumulate=True),
+}
+
+
+# The device has no op that chooses with two masks, which is an UnsupportedOpError.
+@pytest.mark.parametrize(
+    ("name", "compiled"), [*((name, False) for name in MASKED), ("number", True), ("values", True)]
+)
+def test_writes_to_what_a_mask_chooses(name, compiled):
+    x, mask = torch.randn(8, 8), (torch.arange(64).view(8, 8) + torch.arange(8)[:, None]) % 2 == 0
+    expected = MASKED[name](x.clone(), mask)
+    mesh = init_device_mesh("tt", (2, 4))
+    function = torch.compile(MASKED[name], backend="tt") if compiled else MASKED[name]
+    for split, of_mask in (
+        ([Shard(0), Replicate()], [Replicate()] * 2),
+        ([Shard(1), Shard(0)], [Shard(1), Replicate()]),
+    ):
+        found = function(distribute_tensor(x, mesh, split), distribute_tensor(mask, mesh, of_mask))
+        assert torch.equal(whole(found), expected)
+
+
+def test_a_mask_does_not_choose_the_size_of_a_dtensor():
+    x = distribute_tensor(torch.randn(8), init_device_mesh("tt", (2,)), [Shard(0)])
+    with pytest.raises(MeshError, match=r"x\[mask\] of a DTensor has a size that depends on values; use torch.where"):
+        x[x > 0]
+
+
 @pytest.mark.parametrize("compiled", [False, True])
 def test_a_sum_over_chips_gets_no_parts_of_unequal_sizes(compiled):
     x, mesh = torch.randn(2, 8), init_device_mesh("tt", (2, 4))

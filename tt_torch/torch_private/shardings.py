@@ -28,6 +28,7 @@ from tt_torch.torch_private.marks import part_of_graphs
 from tt_torch.torch_private.moved_views import after_write, of_moved
 from tt_torch.torch_private.ops import is_random, schema
 from tt_torch.torch_private.sharded_dims import WITHOUT_HANDLER, Sharding, scan, scans, select_gradient
+from tt_torch.torch_private.sharded_masks import has_mask, of_mask
 from tt_torch.torch_private.sharded_norms import HANDLERS, local
 from tt_torch.torch_private.sharded_random import new_of_a_mesh
 from tt_torch.torch_private.tensors import without_modes
@@ -130,6 +131,8 @@ def _whole_without_rule(of: Any) -> Callable[..., Any]:
             raise MeshError(f"{op_call} writes a DTensor to a plain tensor; give that to distribute_tensor before")
         if op_call in SQUEEZES and _form(given[1].schema).shape != args[0].shape:
             raise MeshError(f"{op_call} changes the shape of a DTensor in place; use squeeze()")
+        if has_mask(op_call, args):
+            return of_mask(op_call, args, given[0])
         if op_call in VIEWS and not args[0].numel():
             return _of_nothing(given[1].schema)
         try:
