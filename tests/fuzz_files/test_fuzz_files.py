@@ -16,7 +16,7 @@ from tt_torch.runtime import Binary
 
 COUNTS = {
     "package": 400,
-    "op": 400,
+    "op": 1200,  # one in 60 is read
     "row": 800,
     "joined": 400,
     "any": 200,
