@@ -13,6 +13,7 @@ from tt_torch.config import CompilerConfig
 from tt_torch.errors import ConfigError, EnvironmentMissingError, OverrideError
 from tt_torch.mlir.ttnn.optimizer import op_model
 from tt_torch.mlir.ttnn.optimizer.op_model import Answer
+from tt_torch.tools.why import decisions, show
 from tt_torch.wire import facts
 from tt_torch.wire.decode import decode
 
@@ -89,6 +90,21 @@ def test_an_override_that_the_model_refuses_is_an_error(answers):
     overrides = {"0": {"override_output_layout": "l1:interleaved"}}
     with pytest.raises(OverrideError, match="the op model refuses it: such a grid"):
         answers(lambda places: Answer("such a grid", 0), optimizer_overrides=overrides)
+
+
+def test_what_the_model_refuses_is_shown_with_the_reason_below(answers, monkeypatch, tmp_path, capsys):
+    answers(lambda places: Answer("no shards" * any(layout != "Interleaved" for _, layout in places), 0))
+    program = "import torch\ndef net():\n    return torch.nn.Linear(256, 512).eval(), (torch.randn(512, 256),)\n"
+    (tmp_path / "net.py").write_text(program)
+    for name, value in OPTIONS.items():
+        monkeypatch.setenv(f"TT_TORCH_{name.upper()}", str(value))
+    monkeypatch.setenv("TT_TORCH_OP_MODEL", "ttnn")
+    found = decisions(f"{tmp_path / 'net.py'}:net", "linear")
+    show(found)
+    printed = capsys.readouterr().out
+    assert [line for line in printed.splitlines() if "no shards" in line] == ["refused: no shards"]
+    assert printed.count("refused") > 2
+    assert "chosen" in printed
 
 
 def test_convolutions_are_asked_about_with_their_weights(answers):

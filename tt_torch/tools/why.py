@@ -85,6 +85,8 @@ def table(decision: Decision) -> Table:
     from rich import box
     from rich.table import Table
 
+    from tt_torch.mlir.ttnn.optimizer.weighing import REFUSED
+
     named = ", ".join(name for name in decision.names if name)
     shown = Table(title=f"{decision.op} ({named}) at {decision.location}", title_justify="left", box=box.SIMPLE)
     for column in ("result", "moves of operands", "configuration"):
@@ -94,17 +96,21 @@ def table(decision: Decision) -> Table:
     shown.add_column("verdict", overflow="fold")
     for each in decision.candidates:
         times = [f"{seconds * 1e6:.2f}" for seconds in (each.seconds, each.readers)]
-        shown.add_row(each.result, each.moves, each.configuration, *times, f"{each.l1 / 1024:,.0f}", each.verdict)
+        verdict = "refused" if each.verdict.startswith(REFUSED) else each.verdict
+        shown.add_row(each.result, each.moves, each.configuration, *times, f"{each.l1 / 1024:,.0f}", verdict)
     return shown
 
 
 def show(found: Sequence[Decision]) -> None:
-    """Prints the tables."""
-    from tt_torch.mlir.ttnn.optimizer.weighing import CHOSEN
+    """Prints the tables, and the op model's reasons to refuse forms below them."""
+    from tt_torch.mlir.ttnn.optimizer.weighing import CHOSEN, REFUSED
     from tt_torch.records.console import plain_console
 
     console = plain_console()
     for decision in found:
         console.print(table(decision))
+        for verdict in dict.fromkeys(each.verdict for each in decision.candidates):
+            if verdict.startswith(REFUSED):
+                console.print(f"{verdict}\n")
         if all(each.verdict != CHOSEN for each in decision.candidates):
             console.print("no form is known to fit, so it runs on interleaved tensors with all of L1 to itself\n")

@@ -28,7 +28,7 @@ from tt_torch.mlir.ttnn.optimizer.choice import Choice, lying, moving, reading, 
 from tt_torch.mlir.ttnn.optimizer.cores import Cores, cores_of, like
 from tt_torch.mlir.ttnn.optimizer.op_model import Questions
 from tt_torch.mlir.ttnn.optimizer.overriding import NOTHING, asked_of, error, follows, forget, misfit, names_of, words
-from tt_torch.mlir.ttnn.optimizer.weighing import CHOSEN, Candidate, Decision, configuration_of, moves_of
+from tt_torch.mlir.ttnn.optimizer.weighing import CHOSEN, REFUSED, Candidate, Decision, configuration_of, moves_of
 from tt_torch.mlir.types import Value
 from tt_torch.overrides import Asked
 from tt_torch.wire.messages import SystemDesc
@@ -260,7 +260,7 @@ class _Walk:
             refusal, choice = self._refusal(op, form), self._sized(op, form)
             own, total, l1 = seconds(op, choice, self.cores), self._seconds(op, choice), self._needed(op, choice)
             longer = f"{(total - least) * 1e6:.2f} us longer" if total > least else "as long, and later in this list"
-            verdict = self._forbidden(op, wanted, choice) or (refusal and f"the op model refuses it: {refusal}")
+            verdict = self._forbidden(op, wanted, choice) or (refusal and REFUSED + refusal)
             verdict = verdict or ("L1 is too small" if l1 > self.cores.l1 else longer)
             if choice == found and all(each.verdict != CHOSEN for each in candidates):
                 verdict = CHOSEN

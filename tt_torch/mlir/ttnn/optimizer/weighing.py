@@ -41,6 +41,7 @@ class Decision:
 
 
 CHOSEN = "chosen"
+REFUSED = "refused: "  # begins the verdict of a form that the op model refuses, before its reason
 
 
 def moves_of(op: ir.Operation, choice: Choice) -> str:
