@@ -149,6 +149,7 @@ STRIDED: dict[str, tuple[Callable[..., Any], torch.Tensor]] = {
     ),
     "the input itself": (lambda x: (x, x.mT), torch.randn(2, 5, 3).mT),
     "windows": (lambda x: (x * 2).unfold(1, 2, 1), torch.randn(3, 5)),
+    "windows beside their base": (lambda x: ((y := x + 1), y.unfold(0, 2, 1)), torch.randn(2, 5, 3).mT),
     "windows by strides": (lambda x: (x * 2).as_strided((3, 4, 2), (5, 1, 1)), torch.randn(3, 5)),
 }
 

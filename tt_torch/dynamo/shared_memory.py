@@ -82,7 +82,8 @@ def share_strided(gm: GraphModule, run: Function) -> Function:
                 continue
             if view.result in views:
                 together[view.result].append(i)
-            else:
+            else:  # places in the memory are those of eager, and what the device gives may have other strides
+                results[view.result] = in_strides(results[view.result], examples[view.result].stride())
                 results[i] = view.of(results).detach()
         for group in together.values():
             _put_together(results, group, examples)
