@@ -91,7 +91,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("size", [14, 7, 21])
+@pytest.mark.parametrize("size", [14, 7, 21, 5, 17])
 def test_a_gradient_of_nearest_neighbours_stays_with_its_element(size: int) -> None:
     """Also if it is infinite or NaN."""
     x = torch.randn(1, 2, 7, 7, requires_grad=True)

@@ -87,8 +87,9 @@ def _always(x: torch.Tensor) -> bool:
 
 _REMAINDERS = re.compile(r"%|//|fmod|remainder|floor_divide|rounding_mode")
 QUIRKS = (
-    # The vector loop gives NaN, and the loop over the remaining elements gives the remainder.
+    # The quotient is infinite. The vector loop gives NaN, and the loop over the remaining elements the remainder.
     Quirk(_REMAINDERS, _has_denormals),
+    Quirk(_REMAINDERS, _is_near_overflow),
     Quirk(re.compile(rf"({_REMAINDERS.pattern}).*1e-45|1e-45.*rounding_mode"), _always),
     # Not a quirk, but a known difference: the device adds squares in float32, eager PyTorch in float64.
     Quirk(re.compile("std|var"), _squares_overflow),

@@ -30,14 +30,15 @@ LARGEST = 1 << 22  # elements of a matrix: 16 MB
 class Taps:
     """New element i is the sum over t of `weights[i, t]` times the old element at `places[i, t]`, of `size` old ones.
 
-    `places` (new, taps) are of int64, `weights` (new, taps) of float32. If each old element is the only tap of `times`
-    new ones in a row, then `times` is set.
+    `places` (new, taps) are of int64, `weights` (new, taps) of float32. For nearest neighbours, `most` is the largest
+    number of new elements in a row that have the same one, and `even` tells whether all have equally many.
     """
 
     size: int
     places: Tensor
     weights: Tensor
-    times: int | None = None
+    most: int = 0
+    even: bool = False
 
     def matrix(self) -> Tensor | None:
         """The taps as a matrix (new, size), None if that is too large. Many taps are never too many for a matrix."""
@@ -76,17 +77,19 @@ def _nearest(exact: bool) -> MakeTaps:
         place = torch.arange(new, dtype=torch.float32) + (0.5 if exact else 0.0)
         step = _step(size, new, False, factor)
         found = _taps(size, torch.floor(place * step).unsqueeze(1), torch.ones(new, 1))
-        return replace(found, times=_times(size, new, step, 0.5 if exact else 0.0))
+        runs = _runs(size, new, step, 0.5 if exact else 0.0)
+        return replace(found, most=int(runs.max()), even=bool((runs == runs[0]).all()))
 
     return taps
 
 
-def _times(size: int, new: int, step: float, first: float) -> int | None:
-    """How many new elements in a row have the same nearest neighbour; None if these are not equally many. In numpy,
-    because tensors have no elements while a graph is traced."""
-    times, rest = divmod(new, size)
+def _runs(size: int, new: int, step: float, first: float) -> np.ndarray:
+    """How many new elements, which are in a row, have each old one as their nearest neighbour.
+
+    In numpy, because tensors have no elements while a graph is traced.
+    """
     places = np.floor((np.arange(new, dtype=np.float32) + np.float32(first)) * np.float32(step)).clip(0, size - 1)
-    return times if rest == 0 and np.array_equal(places, np.repeat(np.arange(size), times)) else None
+    return np.bincount(places.astype(np.int64), minlength=size)
 
 
 nearest, nearest_exact = _nearest(exact=False), _nearest(exact=True)
@@ -221,11 +224,15 @@ def _weighted_backward(grad: Tensor, dim: int, taps: Taps) -> Tensor:
 
 
 def _chosen_backward(grad: Tensor, dim: int, taps: Taps) -> Tensor:
-    """The gradient of `_chosen`. If each element was chosen equally often in a row, it is a sum of neighbours, which
-    keeps an infinity and NaN with their own element."""
-    if taps.times is None:
-        return _weighted_backward(grad, dim, taps)
-    return grad.unflatten(dim, (taps.size, taps.times)).sum(dim + 1)
+    """The gradient of `_chosen`: sums of neighbours, which keep an infinity and NaN with their own element."""
+    if taps.even:
+        return grad.unflatten(dim, (taps.size, taps.most)).sum(dim + 1)
+    places, old = taps.places.squeeze(1), torch.arange(taps.size)
+    first, end = (torch.searchsorted(places, old, right=right).unsqueeze(1) for right in (False, True))
+    rows = first + torch.arange(taps.most)
+    found = grad.index_select(dim, rows.clamp(max=grad.shape[dim] - 1).flatten()).unflatten(dim, rows.shape)
+    sizes = [*[1] * dim, *rows.shape, *[1] * (grad.dim() - dim - 1)]
+    return torch.where((rows < end).reshape(sizes), found, 0).sum(dim + 1)
 
 
 def _per_dimension(x: Tensor, every: Sequence[Taps], step: Callable[[Tensor, int, Taps], Tensor]) -> Tensor:
