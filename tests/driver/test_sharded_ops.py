@@ -188,7 +188,7 @@ def test_a_compiled_graph_writes_to_no_inputs_that_overlap(split):
 @pytest.mark.parametrize("compiled", [False, True])
 def test_views_without_elements(compiled):
     def views(x):
-        return x.flatten(), x.reshape(8, 0, 1), x.view(-1) + 1, torch.outer(x.flatten(), x.flatten())
+        return x.flatten(), x.reshape(8, 0, 1), x.view(-1) + 1, torch.outer(x.flatten(), x.flatten()), torch.isin(x, x)
 
     x, mesh = torch.zeros(0, 8), init_device_mesh("tt", (2, 2))
     for split in ([Shard(0), Shard(0)], [Replicate(), Shard(1)]):

@@ -18,6 +18,7 @@ from torch.distributed.tensor import _api as _of_new_tensors  # 2.13.0: for new_
 from torch.distributed.tensor import _utils as _of_tensors  # 2.13.0: for _OF_PLANS
 from torch.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta  # 2.13.0: for _whole
 from torch.distributed.tensor._op_schema import OpSchema, OutputSharding  # 2.13.0: for _of_a_whole_tensor
+from torch.distributed.tensor._ops import _view_ops as _of_views  # 2.13.0: for _OF_PLANS
 from torch.distributed.tensor._ops import utils as _of_rules  # 2.13.0: for _OF_PLANS
 from torch.distributed.tensor.debug import _clear_sharding_prop_cache  # 2.13.0: for put_in
 from torch.distributed.tensor.experimental import register_sharding
@@ -242,10 +243,21 @@ def _evenly(of: Callable[..., bool]) -> Callable[..., bool]:
     return is_tensor_shardable
 
 
+# 2.13.0: without it an op that makes a view without elements inside, such as `isin` of nothing, would never end.
+def _of_elements(of: Callable[..., Any]) -> Callable[..., Any]:
+    def view_groups(from_size: Sequence[int], to_size: Sequence[int]) -> Any:
+        if 0 in from_size:
+            raise NotImplementedError("PyTorch's rule for views searches dimensions without elements without end")
+        return of(from_size, to_size)
+
+    return view_groups
+
+
 _OF_PLANS: Sequence[tuple[Any, str, Callable[[Any], Any]]] = (
     (_of_tensors, "redistribute_cost", _cost),
     (_of_rules, "redistribute_cost", _cost),
     (_of_rules, "is_tensor_shardable", _evenly),
+    (_of_views, "view_groups", _of_elements),
 )
 
 
