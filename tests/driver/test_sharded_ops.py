@@ -196,6 +196,15 @@ def test_views_without_elements(compiled):
         torch.testing.assert_close([*map(whole, found)], [*views(x)])
 
 
+def test_python_numbers_are_those_of_the_whole_tensor():
+    x, mesh = torch.tensor([[9, 1, 4, 8, 0, 4, 0, 4]] * 4), init_device_mesh("tt", (2, 2))
+    for split in ([Shard(0), Shard(1)], [Shard(1), Replicate()]):
+        given = distribute_tensor(x, mesh, split)
+        assert (given.max().item(), int(given.min()), given.float().mean().item()) == (9, 0, x.float().mean().item())
+        assert float(given.float().sum()) == 120 and bool((given > 8).any()) and not bool((given > 8).all())
+        assert torch.equal(whole(torch.nn.functional.one_hot(given)), torch.nn.functional.one_hot(x))
+
+
 def test_a_dtensor_is_not_written_to_a_plain_tensor():
     x = distribute_tensor(torch.ones(8, 4), init_device_mesh("tt", (2,)), [Shard(0)])
     plain = torch.zeros(8, 4, device="tt")

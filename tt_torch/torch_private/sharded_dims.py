@@ -12,8 +12,9 @@ import torch
 from torch.distributed.tensor import DTensor, Partial, Replicate, Shard
 from torch.distributed.tensor.placement_types import Placement
 
+from tt_torch.torch_private.chips import parts_of
 from tt_torch.torch_private.ops import OpOverload
-from tt_torch.torch_private.sharded_norms import handles, named
+from tt_torch.torch_private.sharded_norms import handles, local, named
 
 aten = torch.ops.aten
 Sharding: TypeAlias = tuple[list[Any], list[Any]]  # the placements of the results, and those of the arguments
@@ -68,3 +69,13 @@ def _any(op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch
     assert isinstance(found, DTensor)
     whole = [Replicate() if p.is_partial() else p for p in found.placements]
     return found.redistribute(x.device_mesh, whole).to(torch.uint8 if x.dtype == torch.uint8 else torch.bool)
+
+
+# 2.13.0: without it `x.sum().item()` of a split tensor would be an error: each chip would give its own part of the sum.
+@handles(aten._local_scalar_dense.default)
+def number(op: OpOverload, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """The Python number of a tensor of one element, which all chips have after an exchange."""
+    (x,) = args
+    whole = local(x, x.device_mesh, [Replicate()] * x.device_mesh.ndim)
+    first, *_ = parts_of(whole) or [whole]
+    return first.item()
