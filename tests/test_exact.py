@@ -1,11 +1,12 @@
-"""Each row of exact_table.py and numbers_table.py: integers, booleans, NaN, infinities and the signs of zeros are those
-of eager PyTorch, in compiled programs and on the eager device."""
+"""Each row of the three tables: integers, booleans, NaN, infinities and the signs of zeros are those of eager PyTorch, in
+compiled programs and on the eager device."""
 
 from __future__ import annotations
 
 import warnings
 from typing import Any
 
+import booleans_table
 import exact_table
 import numbers_table
 import pytest
@@ -20,7 +21,12 @@ from tt_torch.dynamo.exactness import runner
 from tt_torch.dynamo.exactness.plan import Float64Warning
 from tt_torch.dynamo.exactness.runner import ExactnessWarning
 
-ROWS = [(name, row) for table in (exact_table, numbers_table) for name, rows in table.FAMILIES.items() for row in rows]
+ROWS = [
+    (name, row)
+    for table in (exact_table, numbers_table, booleans_table)
+    for name, rows in table.FAMILIES.items()
+    for row in rows
+]
 NAMES = [f"{family}-{row.name}" for family, row in ROWS]
 
 HOW = {ExactnessWarning: "call on the host", HostFallbackWarning: "op on the host"}
