@@ -34,8 +34,11 @@ RULES = "rules"  # this op model is the optimizer's own rules
 
 @dataclass(frozen=True)
 class Answer:
-    """What a model says of a small program: why it refuses an op of it, or "", and the bytes of L1 on the fullest core
-    that the program needs at most, its tensors included."""
+    """The answer of a model about a small program.
+
+    `refusal` says why it refuses an op, and is empty if it takes all of them. `l1` counts the most bytes of L1 that the
+    program needs on a core, its tensors included.
+    """
 
     refusal: str
     l1: int
@@ -71,40 +74,43 @@ def chosen(config: CompilerConfig) -> Iterator[Questions | None]:
         model.close()
 
 
+@dataclass(frozen=True)
+class Verdict:
+    """A form with the scratch memory that the model finds, and why it refuses the form; empty if it takes it.
+
+    If the model does not know the op, `known` is False, and the form is that of the rules.
+    """
+
+    choice: Choice
+    refusal: str = ""
+    known: bool = False
+
+
 class Questions:
     """Asks a model about forms of the ops of one program. Ops that differ in names only are asked about once."""
 
     def __init__(self, model: OpModel, config: CompilerConfig, cores: Cores) -> None:
         self._model, self._config, self._cores = model, config, cores
-        self._known: dict[str, Answer | None] = {}
+        self._answers: dict[str, Answer | None] = {}
 
-    def knows(self, op: ir.Operation, choice: Choice) -> bool:
-        return self._answer(op, choice) is not None
-
-    def refusal(self, op: ir.Operation, choice: Choice) -> str:
-        """Why the model refuses a form; empty if it takes it, or does not know the op."""
+    def verdict(self, op: ir.Operation, choice: Choice) -> Verdict:
         answer = self._answer(op, choice)
-        return answer.refusal if answer else ""
-
-    def sized(self, op: ir.Operation, choice: Choice) -> Choice:
-        """The form with the scratch memory that the model finds."""
-        answer = self._answer(op, choice)
-        if answer is None or answer.refusal:
-            return choice
+        if answer is None:
+            return Verdict(choice)
         before = {value: layout_of(value) for value in op.operands}
         copies = [(op.operands[i], layout) for i, layout in choice.operands.items() if layout != before[op.operands[i]]]
         tensors = [*before.items(), *copies, *choice.makes(op)]
         own = sum(layout.bytes_of_core(shape(v), self._cores.count) for v, layout in tensors if layout.buffer == "L1")
-        return replace(choice, scratch=max(0, answer.l1 - own))
+        return Verdict(replace(choice, scratch=max(0, answer.l1 - own)), answer.refusal, known=True)
 
     def _answer(self, op: ir.Operation, choice: Choice) -> Answer | None:
         if ods.OPS[op.name].facts.get("collective"):  # the model has one chip
             return None
         module = question(op, choice, self._cores)
         text = str(module)
-        if text not in self._known:
-            self._known[text] = self._model.ask(translate(module, self._config))
-        return self._known[text]
+        if text not in self._answers:
+            self._answers[text] = self._model.ask(translate(module, self._config))
+        return self._answers[text]
 
 
 def question(op: ir.Operation, choice: Choice, cores: Cores) -> ir.Module:

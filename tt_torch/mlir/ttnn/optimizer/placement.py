@@ -26,7 +26,7 @@ from tt_torch.mlir.ttnn.optimizer import buffers, families
 from tt_torch.mlir.ttnn.optimizer.applying import moved, take
 from tt_torch.mlir.ttnn.optimizer.choice import Choice, lying, moving, reading, seconds, taking
 from tt_torch.mlir.ttnn.optimizer.cores import Cores, cores_of, like
-from tt_torch.mlir.ttnn.optimizer.op_model import Questions
+from tt_torch.mlir.ttnn.optimizer.op_model import Questions, Verdict
 from tt_torch.mlir.ttnn.optimizer.overriding import NOTHING, asked_of, error, follows, forget, misfit, names_of, words
 from tt_torch.mlir.ttnn.optimizer.weighing import CHOSEN, REFUSED, Candidate, Decision, configuration_of, moves_of
 from tt_torch.mlir.types import Value
@@ -121,11 +121,10 @@ class _Walk:
 
     def _misfit(self, op: ir.Operation) -> OverrideError:
         """The error of an op that has no form that its overrides ask for, or none that fits L1."""
-        choices = list(self._choices(op))
-        refusals = [self._refusal(op, choice) for choice in choices]
-        if choices and all(refusals):
-            return error(op, f"the op model refuses it: {refusals[0]}")
-        if smallest := min((self._needed(op, self._sized(op, choice)) for choice in choices), default=0):
+        verdicts = [self._verdict(op, choice) for choice in self._choices(op)]
+        if verdicts and all(each.refusal for each in verdicts):
+            return error(op, f"the op model refuses it: {verdicts[0].refusal}")
+        if smallest := min((self._needed(op, each.choice) for each in verdicts), default=0):
             return error(op, f"it needs {smallest:,} bytes of L1 on a core, which has {self.cores.l1:,}")
         why = misfit(asked_of(op), shape(op.results[0]), self.cores) or "it has no such form"
         results = dict.fromkeys(words(choice.result) for choice in self._forms(op, NOTHING))
@@ -136,18 +135,14 @@ class _Walk:
     def _fastest(self, op: ir.Operation) -> Choice | None:
         """Returns the form that takes the shortest time, fits L1 and is not refused; of equal ones, the first."""
         for choice in sorted(self._choices(op), key=lambda c: self._seconds(op, c)):
-            if not self._refusal(op, choice):
-                sized = self._sized(op, choice)
-                if self._needed(op, sized) <= self.cores.l1:
-                    return sized
+            verdict = self._verdict(op, choice)
+            if not verdict.refusal and self._needed(op, verdict.choice) <= self.cores.l1:
+                return verdict.choice
         return None
 
-    def _refusal(self, op: ir.Operation, choice: Choice) -> str:
-        """Why the op model refuses a form; empty if it takes it, or if the rules are all that is known."""
-        return self.questions.refusal(op, choice) if self.questions else ""
-
-    def _sized(self, op: ir.Operation, choice: Choice) -> Choice:
-        return self.questions.sized(op, choice) if self.questions else choice
+    def _verdict(self, op: ir.Operation, choice: Choice) -> Verdict:
+        """What the op model says of a form; without one, the rules are all that is known."""
+        return self.questions.verdict(op, choice) if self.questions else Verdict(choice)
 
     def _choices(self, op: ir.Operation) -> Iterator[Choice]:
         """The forms that the level and the overrides of the op allow."""
@@ -197,13 +192,9 @@ class _Walk:
         """The operands that an override moves to where the result lies."""
         return {i: like(layout_of(op.operands[i]), result) for i in wanted.moved}
 
-    def _may_use_l1(self, op: ir.Operation, choice: Choice) -> bool:
-        """Whether an op may have values in L1 that are not split: by the list, or if the op model knows the op."""
-        return op.name in INTERLEAVED or (self.questions is not None and self.questions.knows(op, choice))
-
     def _may_lie_in_l1(self, op: ir.Operation, choice: Choice) -> bool:
         """Whether the library takes a form with its results in L1, and all their readers read them there."""
-        if not self._may_use_l1(op, choice) or not any(users(result) for result in op.results):
+        if not (op.name in INTERLEAVED or self._verdict(op, choice).known) or not any(map(users, op.results)):
             return False
         with taking(op, choice):
             return not legality.refusal(op) and all(self._reads_l1(use) for v in op.results for use in v.uses)
@@ -226,10 +217,9 @@ class _Walk:
         that there is for an op that may not have any there."""
         if self.questions is None or not op.results:
             return buffers.needed(op, self.cores) if op.name in INTERLEAVED else self.cores.l1
-        plain = self._plain(op, NOTHING)
-        if not self._may_use_l1(op, plain) or self._refusal(op, plain):
-            return self.cores.l1
-        return self._sized(op, plain).scratch
+        verdict = self._verdict(op, self._plain(op, NOTHING))
+        takes = (verdict.known or op.name in INTERLEAVED) and not verdict.refusal
+        return verdict.choice.scratch if takes else self.cores.l1
 
     def _seconds(self, op: ir.Operation, choice: Choice) -> float:
         """Returns the modelled seconds of the op in this form, and of its readers to read the result."""
@@ -257,7 +247,8 @@ class _Walk:
         candidates, wanted = list[Candidate](), asked_of(op)
         least = self._seconds(op, found) if found else 0.0
         for form in self._forms(op, wanted):
-            refusal, choice = self._refusal(op, form), self._sized(op, form)
+            answer = self._verdict(op, form)
+            refusal, choice = answer.refusal, answer.choice
             own, total, l1 = seconds(op, choice, self.cores), self._seconds(op, choice), self._needed(op, choice)
             longer = f"{(total - least) * 1e6:.2f} us longer" if total > least else "as long, and later in this list"
             verdict = self._forbidden(op, wanted, choice) or (refusal and REFUSED + refusal)
