@@ -64,11 +64,10 @@ def _of_halves(value: Value) -> Value | None:
         return None
     if len(joined.operands) != 2:
         return None
-    minus = producer(joined.operands[0], "ttir.neg")
-    high = producer(minus.operands[0], CUT) if minus is not None else None
-    low = producer(joined.operands[1], CUT)
-    if high is None or low is None or high.operands[0] != low.operands[0]:
+    cuts = _cuts_of_one(producer(joined.operands[0], "ttir.neg"), producer(joined.operands[1], CUT))
+    if cuts is None:
         return None
+    high, low = cuts
     (x,) = low.operands
     sizes, half = shape(x), shape(x)[3] // 2
     whole = shape(value) == sizes and _is_cut(low, [0, 0, 0, 0], [*sizes[:3], half])
@@ -84,14 +83,21 @@ def _of_neighbours(value: Value) -> Value | None:
     *outer, width = shape(value)
     if [shape(part) for part in joined.operands] != [[*outer, width // 2, 1]] * 2:
         return None
-    minus = _before_reshape(joined.operands[0], "ttir.neg")
-    odd = producer(minus.operands[0], CUT) if minus is not None else None
-    even = _before_reshape(joined.operands[1], CUT)
-    if odd is None or even is None or odd.operands[0] != even.operands[0]:
+    cuts = _cuts_of_one(_before_reshape(joined.operands[0], "ttir.neg"), _before_reshape(joined.operands[1], CUT))
+    if cuts is None:
         return None
+    odd, even = cuts
     (x,) = odd.operands
     whole = shape(value) == shape(x) and _is_cut(even, [0, 0, 0, 0], shape(x), 2)
     return x if whole and _is_cut(odd, [0, 0, 0, 1], shape(x), 2) else None
+
+
+def _cuts_of_one(minus: Op | None, cut: Op | None) -> tuple[Op, Op] | None:
+    """The slice that `minus` negates, and `cut`, if both are of one value."""
+    negated = producer(minus.operands[0], CUT) if minus is not None else None
+    if negated is None or cut is None or negated.operands[0] != cut.operands[0]:
+        return None
+    return negated, cut
 
 
 def _before_reshape(value: Value, name: str) -> Op | None:
