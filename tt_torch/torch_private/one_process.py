@@ -300,6 +300,7 @@ _PATCHES: Sequence[tuple[Any, str, Callable[[Any], Any]]] = (
     (LocalTensor, "__torch_dispatch__", _exchanged),
     (AOTDispatchAutograd, "process_runtime_tangent", _also_of_each_chip),
     *rank_states.PATCHES,
+    *shardings.PATCHES,
     *((_LocalDeviceMesh, name, _of_all_chips_or_one) for name in _PATCHED_DEVICE_MESH_METHODS),
 )
 

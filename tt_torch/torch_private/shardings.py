@@ -15,11 +15,11 @@ from torch.distributed import config
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor, Partial, Replicate, Shard
 from torch.distributed.tensor import _api as _of_new_tensors  # 2.13.0: for new_of_a_mesh
-from torch.distributed.tensor import _utils as _of_tensors  # 2.13.0: for _OF_PLANS
+from torch.distributed.tensor import _utils as _of_tensors  # 2.13.0: for PATCHES
 from torch.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta  # 2.13.0: for _whole
 from torch.distributed.tensor._op_schema import OpSchema, OutputSharding  # 2.13.0: for _of_a_whole_tensor
-from torch.distributed.tensor._ops import _view_ops as _of_views  # 2.13.0: for _OF_PLANS
-from torch.distributed.tensor._ops import utils as _of_rules  # 2.13.0: for _OF_PLANS
+from torch.distributed.tensor._ops import _view_ops as _of_views  # 2.13.0: for PATCHES
+from torch.distributed.tensor._ops import utils as _of_rules  # 2.13.0: for PATCHES
 from torch.distributed.tensor.debug import _clear_sharding_prop_cache  # 2.13.0: for put_in
 from torch.distributed.tensor.experimental import register_sharding
 from torch.distributed.tensor.placement_types import Placement
@@ -246,14 +246,14 @@ def _evenly(of: Callable[..., bool]) -> Callable[..., bool]:
 # 2.13.0: without it an op that makes a view without elements inside, such as `isin` of nothing, would never end.
 def _of_elements(of: Callable[..., Any]) -> Callable[..., Any]:
     def view_groups(from_size: Sequence[int], to_size: Sequence[int]) -> Any:
-        if 0 in from_size:
-            raise NotImplementedError("PyTorch's rule for views searches dimensions without elements without end")
+        if 0 in from_size:  # this error means to DTensor that an op has no rule
+            raise NotImplementedError("views without elements have no rule")
         return of(from_size, to_size)
 
     return view_groups
 
 
-_OF_PLANS: Sequence[tuple[Any, str, Callable[[Any], Any]]] = (
+PATCHES: Sequence[tuple[Any, str, Callable[[Any], Any]]] = (
     (_of_tensors, "redistribute_cost", _cost),
     (_of_rules, "redistribute_cost", _cost),
     (_of_rules, "is_tensor_shardable", _evenly),
@@ -296,17 +296,12 @@ def put_in() -> Callable[[], None]:
     }
     for name, wrapped in methods.items():
         setattr(dispatcher, name, wrapped(getattr(dispatcher, name)))
-    old = [(module, name, getattr(module, name)) for module, name, _ in _OF_PLANS]
-    for module, name, wrapped in _OF_PLANS:
-        setattr(module, name, wrapped(getattr(module, name)))
     make = _of_new_tensors._dtensor_init_helper
     _of_new_tensors._dtensor_init_helper = new_of_a_mesh  # type: ignore[assignment]
     _clear_sharding_prop_cache()
 
     def take_out() -> None:
         _of_new_tensors._dtensor_init_helper = make
-        for module, name, of in old:
-            setattr(module, name, of)
         dispatcher._allow_implicit_replication = False
         for name in methods:
             delattr(dispatcher, name)
