@@ -49,7 +49,7 @@ ONE_IN = {
 
 
 def at_night(names: Sequence[str]) -> set[str]:
-    """Of the names of collected tests, those that a plain `pytest` leaves out by the table.
+    """Returns the names of the collected tests that a plain `pytest` leaves out by the table.
 
     The names decide which ones, so that each value of a parameter is among those that are left. A test that is named
     alone is run.

@@ -1,4 +1,4 @@
-"""Each row of the three tables: integers, booleans, NaN, infinities and the signs of zeros are those of eager PyTorch, in
+"""Each row of three tables: integers, booleans, NaN, infinities and the signs of zeros are those of eager PyTorch, in
 compiled programs and on the eager device."""
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ class IdleOptionWarning(UserWarning):
 
 @dataclasses.dataclass(frozen=True)
 class Need:
-    """What some options need so that they act: a condition, and the same in words.
+    """Some options, and the condition under which they act, also in words.
 
     If `of_machine`, an environment variable may set them without it: it describes the machine for all programs.
     """

@@ -142,7 +142,7 @@ def _chips(mesh_shape: Sequence[int]) -> str:
 
 
 def request(program: Program) -> Arguments:
-    """What the worker is asked about a program, as plain values: tt_torch's classes do not exist in its Python."""
+    """The worker's question about a program, as plain values. tt_torch's classes do not exist in its Python."""
     functions: list[FunctionFacts] = [
         {
             "name": function.name,

@@ -59,7 +59,7 @@ def _fills(x: DTensor, indices: Sequence[Any], value: torch.Tensor) -> bool:
 
 
 def _whole(x: DTensor, indices: Sequence[torch.Tensor | None], value: torch.Tensor, add: bool) -> DTensor:
-    """What the op gives on each chip, if it has all of the tensors."""
+    """The result of the op on each chip, after each chip got the whole tensors."""
     mesh = x.device_mesh
     whole = [Replicate()] * mesh.ndim
     chosen = [None if each is None else local(each, mesh, whole) for each in indices]

@@ -149,7 +149,7 @@ def _known_mask(mask: Node | None) -> torch.Tensor | None:
 
 
 def _plain(mask: torch.Tensor, rows: int, columns: int) -> str:
-    """What a mask is: "all" if it changes nothing, "causal" if query i sees the keys 0 to i of as many, otherwise "".
+    """The kind of a mask: "all" if it changes nothing, "causal" if query i sees the keys 0 to i of as many, or "".
 
     The lowest number hides a key like -inf does, where a query sees at least one key, as it does in both of these.
     """
