@@ -229,5 +229,6 @@ def test_elements_that_share_a_place_have_gradients_of_their_own(strides: tuple[
     assert in_strides(x, (2, 1)) is x
     moved = in_strides(x, strides)
     assert moved.stride() == strides == in_strides(x.detach(), strides).stride()
+    torch.testing.assert_close(moved, x)
     moved.backward(gradient)
     assert x.grad is not None and torch.equal(x.grad, gradient)

@@ -141,6 +141,11 @@ REFUSED: list[tuple[str, str, Callable[[torch.Tensor], Any]]] = [
     ("aten.select", "it picks a position of a padded dimension", lambda x: x.flatten(0, 1)[-1]),
     ("aten.slice", "it cuts a padded dimension elsewhere than at its end", lambda x: x[:, 1:]),
     ("aten.slice", "it cuts a padded dimension elsewhere than at its end", lambda x: x[:, ::2]),
+    (
+        "aten.slice",
+        "it cuts a padded dimension elsewhere than at its end",
+        lambda x: torch.arange(40)[x.shape[1] : 2 * x.shape[1]],
+    ),
     ("aten.slice", "it cuts a padded dimension", lambda x: x[:, :3]),
     ("aten.slice", "it cuts a padded dimension", lambda x: x[:, :-1]),
     ("aten.cat", "it joins padded dimensions", lambda x: torch.cat([x, x], 1)),

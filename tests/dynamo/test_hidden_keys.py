@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import pytest
 import torch
 from torch.nn import functional as F
 
 import tt_torch
-from tt_torch.wire.calls import op_histogram
+from tt_torch.wire.calls import device_ops, op_histogram
 from tt_torch.wire.decode import decode
 
 HEADS, ROWS, KEYS = 4, 5, 9
@@ -68,3 +69,35 @@ def test_a_constant_mask_that_hides_no_row_costs_no_op(hidden: int) -> None:
     program = tt_torch.compile_model(model, (q,))
     torch.testing.assert_close(program(q), model(q))
     assert op_histogram(decode(program.binary))["EltwiseTernaryWhereOp"] == hidden
+
+
+def lower(rows: int, columns: int) -> torch.Tensor:
+    return torch.arange(rows)[:, None] >= torch.arange(columns)
+
+
+LOWEST = torch.finfo(torch.bfloat16).min
+KNOWN_MASKS = {  # how a mask is made, the number of keys for 32 queries, and what is left of it
+    "of all keys": (lambda keys: torch.ones(32, keys, dtype=torch.bool), 64, "nothing"),
+    "of no key": (lambda keys: torch.full((32, keys), 0, dtype=torch.bool), 64, "mask"),
+    "lower": (lambda keys: lower(32, keys), 32, "causal"),
+    "lower, fewer queries": (lambda keys: lower(32, keys), 64, "mask"),  # the library takes no other form
+    "lower, of one row": (lambda keys: lower(1, keys), 32, "mask"),
+    "lowest numbers": (lambda keys: torch.where(lower(32, keys), 0.0, LOWEST).bfloat16(), 32, "causal"),
+    "low numbers": (lambda keys: torch.where(lower(32, keys), 0.0, -9.0).bfloat16(), 32, "mask"),
+}
+
+
+@pytest.mark.parametrize("make, keys, left", KNOWN_MASKS.values(), ids=KNOWN_MASKS)
+def test_a_known_mask_is_an_attribute_if_it_is_causal(
+    make: Callable[[int], torch.Tensor], keys: int, left: str
+) -> None:
+    query, key = (torch.randn(1, 2, size, 32).bfloat16() for size in (32, keys))
+
+    def attend(q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
+        return F.scaled_dot_product_attention(q, k, k, attn_mask=make(keys))
+
+    program = tt_torch.compile_model(attend, (query, key))
+    torch.testing.assert_close(program(query, key), attend(query, key), rtol=3e-2, atol=3e-2)
+    (op,) = (op for op in device_ops(decode(program.binary)) if op.name == "ScaledDotProductAttentionOp")
+    assert op.record["is_causal"] == (left == "causal")
+    assert ("attention_mask" in op.record) == (left == "mask")

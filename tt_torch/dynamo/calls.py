@@ -152,8 +152,9 @@ def in_strides(x: torch.Tensor, strides: tuple[int, ...]) -> torch.Tensor:
     """
     if x.stride() == strides or all(a == b or n == 1 for a, b, n in zip(x.stride(), strides, x.shape, strict=True)):
         return x
-    if _has_a_place_for_each(x.shape, strides):
+    if all(stride or size == 1 for stride, size in zip(strides, x.shape, strict=True)):
         return torch.empty_strided(x.shape, strides, dtype=x.dtype, device=x.device).copy_(x)
+    # `copy_` writes to no dimension that repeats its elements.
     return _Moved.apply(x, strides) if x.requires_grad else with_strides(x, strides)  # type: ignore[no-untyped-call]
 
 
@@ -167,17 +168,6 @@ class _Moved(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor, None]:
         return gradients[0], None
-
-
-def _has_a_place_for_each(shape: Sequence[int], strides: Sequence[int]) -> bool:
-    """Whether no two elements of a tensor with these strides share a place. Where that is hard to say, the answer is
-    no: for strides that jump back and forth, as those of windows do."""
-    reached = 0  # the last place of the dimensions so far
-    for stride, size in sorted((stride, size) for stride, size in zip(strides, shape, strict=True) if size > 1):
-        if stride <= reached:
-            return False
-        reached += stride * (size - 1)
-    return True
 
 
 def with_strides(x: torch.Tensor, strides: Sequence[int], offset: int = 0) -> torch.Tensor:

@@ -132,7 +132,7 @@ class BucketedProgram:
             return tuple(v for v, out in zip(results, self._outputs, strict=True) if _is_tensor(out))
 
         with mode, torch.no_grad(), preserve_node_meta():
-            return make_fx(run, tracing_mode="real", decomposition_table=dict(self._decompositions))(*tensors, *lengths)
+            return make_fx(run, decomposition_table=dict(self._decompositions))(*tensors, *lengths)
 
 
 def _is_tensor(node: object) -> bool:

@@ -47,7 +47,7 @@ def _evenly_spaced(node: Node, x: Node, indices: list[Node | None]) -> Node | No
     """
     (dim, given), *others = [(dim, i) for dim, i in enumerate(indices) if i is not None]
     known = given.meta.get("constant")
-    if others or known is None or known.dim() != 1 or known.dtype in (torch.bool, torch.uint8):
+    if others or known is None or known.dim() != 1 or known.dtype is torch.bool:
         return None
     size = value(x).shape[dim]
     places = [place + size if place < 0 else place for place in known.tolist()]
@@ -72,7 +72,7 @@ def index_put(node: Node, a: Arguments) -> Node | None:
 
 def _wrapped(node: Node, x: Node, indices: list[Node | None]) -> list[Node | None] | None:
     """Makes negative indices count from the front, which torch-mlir does not do. None if there is nothing to change."""
-    if any(i is not None and value(i).dtype in (torch.bool, torch.uint8) for i in indices):
+    if any(i is not None and value(i).dtype is torch.bool for i in indices):
         return None
     wrapped = list(indices)
     for dim, i in enumerate(indices):
@@ -178,8 +178,6 @@ def fill_empty(graph: Graph) -> None:
         if node.op == "call_function" and isinstance(found, torch.Tensor) and not found.numel():
             with graph.inserting_before(node):
                 node.replace_all_uses_with(fill(node, found.shape, 0, found.dtype))
-            if not node.is_impure():
-                graph.erase_node(node)
 
 
 @RULES(aten._neg_view.default)

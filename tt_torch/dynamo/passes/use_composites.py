@@ -144,12 +144,12 @@ def _known_mask(mask: Node | None) -> torch.Tensor | None:
         return None
     if mask.target is aten.full.default and not isinstance(mask.args[1], Node):
         with unset_fake_temporarily():
-            return torch.full((1, 1), mask.args[1], dtype=value(mask).dtype)
+            return torch.full((1, 1), mask.args[1])
     return mask.meta.get("constant")
 
 
 def _plain(mask: torch.Tensor, rows: int, columns: int) -> str:
-    """The kind of a mask: "all" if it changes nothing, "causal" if query i sees the keys 0 to i of as many, or "".
+    """The kind of a mask: "all" if it changes nothing, "causal" if query i sees the keys 0 to i, or "".
 
     The lowest number hides a key like -inf does, where a query sees at least one key, as it does in both of these.
     """
@@ -159,8 +159,8 @@ def _plain(mask: torch.Tensor, rows: int, columns: int) -> str:
             return "all"
         if mask.dtype is not torch.bool and not (sees | (mask <= _lowest(mask.dtype))).all():
             return ""
-        square = rows == columns and sees.shape[-2:] == (rows, columns)
-        return "causal" if square and (sees == torch.ones(rows, columns, dtype=torch.bool).tril()).all() else ""
+        whole = sees.shape[-2:] == (rows, columns)
+        return "causal" if whole and (sees == torch.ones(rows, columns, dtype=torch.bool).tril()).all() else ""
 
 
 def _lowest(dtype: torch.dtype) -> float:
