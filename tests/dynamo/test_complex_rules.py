@@ -165,3 +165,11 @@ def test_functions_of_all_finite_numbers(name: str) -> None:
     (got,) = tree_leaves(graph(torch.view_as_real(x)))
     expected = torch.view_as_real(function(x))
     torch.testing.assert_close(got, expected, rtol=1e-4, atol=1e-6, equal_nan=True)
+
+
+def test_square_roots_of_infinite_and_of_the_largest_numbers() -> None:
+    parts = [0.0, -0.0, 1.0, -1.0, math.inf, -math.inf, math.nan, 3e38, -3e38, 1e-36]
+    x = torch.tensor([complex(a, b) for a in parts for b in parts])
+    graph = to_pairs(make_fx(lambda x: (torch.sqrt(x),), tracing_mode="fake")(x), {})
+    (got,) = tree_leaves(graph(torch.view_as_real(x)))
+    torch.testing.assert_close(got, torch.view_as_real(torch.sqrt(x)), rtol=1e-5, atol=0, equal_nan=True)

@@ -71,6 +71,20 @@ EQUIVALENT = (
         "For parts of one size, both formulas divide by the same number.",
     ),
     Equivalent(
+        "dynamo/buckets/rules.py",
+        "slice_",
+        'a["end"] < a["self"].shape[dim]',
+        "(a['end'] <= a['self'].shape[dim])",
+        "In a graph, the end of a slice that reaches the end of its dimension is the largest integer.",
+    ),
+    Equivalent(
+        "dynamo/decompositions/gamma.py",
+        "zeta",
+        "q < 0",
+        "(q <= 0)",
+        "Zero is a whole number, and the other half of the condition leaves these out.",
+    ),
+    Equivalent(
         "dynamo/decompositions/gamma.py",
         "_trigamma",
         "x < 0.5",

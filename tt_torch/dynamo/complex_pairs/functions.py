@@ -6,6 +6,7 @@ cancels near zero and nothing overflows before the result does.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from types import NotImplementedType
 
@@ -98,12 +99,13 @@ def log1p(x: Pair) -> Pair:
 
 def sqrt(x: Pair) -> Pair:
     """With w = sqrt((|a| + |z|) / 2): w + i b / 2w for a >= 0, otherwise |b| / 2w with w and the sign of b as imaginary
-    part. Both parts are divided by 4 first, so that |z| does not overflow."""
-    a, b = x.re / 4, x.im / 4
-    w = torch.sqrt(2 * (a.abs() + torch.hypot(a, b)))
+    part. Both parts are divided by 8 first, so that |a| + |z| does not overflow. An infinite b makes both infinite."""
+    a, b = x.re / 8, x.im / 8
+    w = 2 * torch.sqrt(a.abs() + torch.hypot(a, b))
     other = torch.where(w == 0, 0, x.im.abs() / (2 * torch.where(w == 0, 1, w)))
-    right = a >= 0
-    return Pair(torch.where(right, w, other), torch.copysign(torch.where(right, other, w), x.im))
+    right, infinite = a >= 0, x.im.isinf()
+    re, im = torch.where(right, w, other), torch.where(right, other, w)
+    return Pair(torch.where(infinite, math.inf, re), torch.copysign(torch.where(infinite, math.inf, im), x.im))
 
 
 def sigmoid(x: Pair) -> Pair:
