@@ -44,6 +44,7 @@ def text(counter: tuple[str, int, int, int, str]) -> str:
     return COUNTED.format(**dict(zip(("kind", "first", "step", "end", "direction"), counter, strict=True)))
 
 
+@pytest.mark.filterwarnings("error")  # such as NumPy's of a counter that wraps
 @pytest.mark.parametrize("counter", COUNTERS, ids=str)
 def test_counted_loops(counter: tuple[str, int, int, int, str]) -> None:
     x = torch.tensor([0.5, -0.25])

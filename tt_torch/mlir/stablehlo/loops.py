@@ -134,11 +134,10 @@ def _computed(value: Value, known: dict[Value, Scalar | None]) -> Scalar:
     if name == "constant":
         return np.asarray(attrs.elements(op.attributes["value"])).astype(dtype).reshape(())
     operands = [_scalar(x, known) for x in op.operands]
-    with np.errstate(over="ignore"):  # integers wrap
-        if name == "compare":
-            return np.asarray(_COMPARE[attrs.direction(op)](*operands))
-        computed = operands[0] if name in ("convert", "reshape") else _SCALARS[name](*operands)
-        return np.asarray(computed).astype(dtype).reshape(())
+    if name == "compare":
+        return np.asarray(_COMPARE[attrs.direction(op)](*operands))
+    computed = operands[0] if name in ("convert", "reshape") else _SCALARS[name](*operands)
+    return np.asarray(computed).astype(dtype).reshape(())
 
 
 def _replace_by_calls(loop: ir.Operation, states: Sequence[State], name: str, beside: Function) -> None:
