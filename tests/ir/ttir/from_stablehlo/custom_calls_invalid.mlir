@@ -59,3 +59,14 @@ func.func @main(%q: tensor<1x2x8x4xf32>) -> tensor<1x2x8x4xf32> {
     : (tensor<1x2x8x4xf32>, tensor<1x2x8x4xf32>, tensor<1x2x8x4xf32>) -> tensor<1x2x8x4xf32>
   return %0 : tensor<1x2x8x4xf32>
 }
+
+// -----
+
+// A weight is marked with a data type that weights can have.
+// CHECK: error: stablehlo.custom_call is not supported in stage stablehlo-to-ttir
+// CHECK: expected ttcore.weight_dtype of bf16, bfp_bf8, bfp_bf4
+func.func @main(%w: tensor<4x2xf32>) -> tensor<4x2xf32> {
+  %0 = stablehlo.custom_call @tt.weight_dtype_override(%w) {mhlo.frontend_attributes = {ttcore.weight_dtype = "f8"}}
+    : (tensor<4x2xf32>) -> tensor<4x2xf32>
+  return %0 : tensor<4x2xf32>
+}
