@@ -97,6 +97,15 @@ PROGRAMS += [
     ),
 ]
 
+UNINDEXED = f"""
+%i = stablehlo.constant dense<> : tensor<3x0xi32>
+%0 = "stablehlo.gather"(%a, %i) {{dimension_numbers = #stablehlo.gather<offset_dims = [1], operand_batching_dims = [0],
+  start_indices_batching_dims = [0], index_vector_dim = 1>, slice_sizes = array<i64: 1, 2>}}
+  : ({T}, tensor<3x0xi32>) -> tensor<3x2xf32>"""
+PROGRAMS += [
+    Program("windows of each batch without an index", UNINDEXED, "%0 : tensor<3x2xf32>", (X,), lambda x: x[:, :2])
+]
+
 # --- random bits: the expected states and numbers are those of JAX 0.10.2 on a CPU; the runtime returns ui32 as int64
 
 STATE = torch.tensor([[1, 2], [0xFFFFFFFE, 4]], dtype=torch.uint32)
