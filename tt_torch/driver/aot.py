@@ -36,7 +36,8 @@ from tt_torch.driver.family import Family
 from tt_torch.driver.observer import Observer
 from tt_torch.driver.package.saving import programs_of
 from tt_torch.driver.program import Program
-from tt_torch.driver.weight_files import take_weights
+from tt_torch.driver.shards import has_shards
+from tt_torch.driver.weight_files import assign, weights_in
 from tt_torch.dynamo.tracing import tracing_for_device
 from tt_torch.dynamo.types import Argument, Function, Result
 from tt_torch.errors import CompileError, ConfigError, TTTorchError, add_note
@@ -122,8 +123,9 @@ def compile_model(
     TensorFileError if the files of the weights do not fit the module.
     """
     given = _on_mesh(_for_one_binary(config, options, mode), mesh)
+    several, later = training or dynamic_shapes is not None, dict[int, torch.Tensor]()
     if weights != "keep":
-        _prepare_to_move(weights, model, several=training or dynamic_shapes is not None)
+        later = _prepare_to_move(weights, model, several)
     keywords: Mapping[str, Argument] = {}
     if isinstance(model, ExportedProgram):
         examples, keywords = model.example_inputs or ((), {})
@@ -141,13 +143,16 @@ def compile_model(
             raise ConfigError("sizes", sizes, "None without dynamic_shapes")
         made = _compiled_for(model, signature, call, given, training)
         made.releases = weights != "keep"
+        if isinstance(model, torch.nn.Module):
+            assign(model, later)
         return made
     family = family_of(dynamic_shapes, sizes or {}, call)
     return CompiledFamily(family, _members(model, signature, call, given, family, training))
 
 
-def _prepare_to_move(weights: WeightSource, model: Model | ExportedProgram, several: bool) -> None:
-    """Gives the module the weights of files, if `weights` are paths. Raises ConfigError if weights cannot move."""
+def _prepare_to_move(weights: WeightSource, model: Model | ExportedProgram, several: bool) -> dict[int, torch.Tensor]:
+    """Gives the module the weights of files, if `weights` are paths. Returns those that it is to get after it was
+    compiled, because they have no values until then. Raises ConfigError if weights cannot move."""
     given = [weights] if isinstance(weights, (str, Path)) else weights
     paths = [] if weights == "move" else [Path(path) for path in given]
     if any(path.suffix != ".safetensors" for path in paths):
@@ -155,8 +160,10 @@ def _prepare_to_move(weights: WeightSource, model: Model | ExportedProgram, seve
     if several or not isinstance(model, torch.nn.Module):
         one = "a module that is compiled without training and without dynamic_shapes; tt_torch.release serves others"
         raise ConfigError("weights", weights, f'"keep", unless it is for {one}')
-    if paths:
-        take_weights(model, paths)
+    found = weights_in(paths, model) if paths else {}
+    later = {number: x for number, x in found.items() if has_shards([x])}
+    assign(model, {number: x for number, x in found.items() if number not in later})
+    return later
 
 
 def _members(

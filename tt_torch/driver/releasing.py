@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 import torch
@@ -10,6 +10,7 @@ import torch
 from tt_torch import runtime
 from tt_torch.errors import ReleaseError
 from tt_torch.runtime.residents import Resident
+from tt_torch.torch_private.distributed import one_process
 from tt_torch.torch_private.released import ReleasedWeight, release_memory
 
 GUARDED = "torch.compile, which looks at the weights before each call; make the program with tt_torch.compile_model"
@@ -30,29 +31,35 @@ def release(model: HasParameters) -> int:
     of the model, or if one was changed after the last call.
     """
     devices = [device for device in list(runtime.devices) if device.is_open]
-    given = [(name, p) for name, p in model.named_parameters() if p.is_floating_point()]
-    found = {name: [entry for device in devices for entry in device.residents.of(p)] for name, p in given}
-    if not any(found.values()):
+    given = [(name, memory) for name, p in model.named_parameters() if p.is_floating_point() for memory in _memory(p)]
+    found = [(name, x, [entry for device in devices for entry in device.residents.of(x)]) for name, x in given]
+    if not any(entries for *_, entries in found):
         raise ReleaseError(
             "no program has a weight of this model on the emulated device; call the compiled model first"
         )
-    chosen = [(name, p) for name, p in given if found[name] and not isinstance(p, ReleasedWeight)]
-    chosen = [(name, p) for name, p in chosen if not any(entry.is_state for entry in found[name])]
-    for name, parameter in chosen:
-        if any(entry.guarded for entry in found[name]):
+    kept = {name for name, _, entries in found if not entries or any(entry.is_state for entry in entries)}
+    chosen = [one for one in found if one[0] not in kept and not isinstance(one[1], ReleasedWeight)]
+    for name, x, entries in chosen:
+        if any(entry.guarded for entry in entries):
             raise ReleaseError(f"{name} is a weight of a program of {GUARDED}")
-        if not all(entry.is_current(parameter, whole=True) for entry in found[name]):
+        if not all(entry.is_current(x, whole=True) for entry in entries):
             raise ReleaseError(f"{name} was changed after the last call of a program; call the compiled model first")
     for device in devices:
         device.unbind()
-    return sum(_release(name, parameter, found[name]) for name, parameter in chosen)
+    return sum(_release(*one) for one in chosen)
 
 
-def _release(name: str, parameter: torch.nn.Parameter, entries: list[Resident]) -> int:
-    size = parameter.nbytes
+def _memory(parameter: torch.nn.Parameter) -> Sequence[torch.Tensor]:
+    """The tensors that have the values of a parameter: the parameter itself, or the parts of a DTensor."""
+    door = one_process()
+    return door.parts_of_chips(parameter) if door and isinstance(parameter, door.DTensor) else [parameter]
+
+
+def _release(name: str, x: torch.Tensor, entries: list[Resident]) -> int:
+    size = x.nbytes
     for entry in entries:
         entry.memory = None  # the fingerprint, which would read the memory again
-    release_memory(parameter, name)
+    release_memory(x, name)
     for entry in entries:
         for handle in entry.handles:
             handle.release(name)

@@ -9,12 +9,14 @@ import torch
 from safetensors import SafetensorError, safe_open
 
 from tt_torch.errors import TensorFileError
+from tt_torch.torch_private.distributed import one_process
 
 SHOWN = 3  # names in an error
 
 
-def take_weights(model: torch.nn.Module, paths: Sequence[Path]) -> None:
-    """Replaces the weights of the module by those in the files, by their names in `state_dict`.
+def weights_in(paths: Sequence[Path], model: torch.nn.Module) -> dict[int, torch.Tensor]:
+    """The weights that files have for a module, by the `id` of the tensor that each replaces. Names are those of its
+    `state_dict`. Parameters that are DTensors get the values of their parts when a program needs them.
 
     A tied weight is in the files by any of its names. Raises TensorFileError for weights that are missing, unexpected,
     or have another shape or dtype, for tied weights with different values, and for a tensor that stays on `meta`.
@@ -33,7 +35,7 @@ def take_weights(model: torch.nn.Module, paths: Sequence[Path]) -> None:
             if id(x) not in made and x.is_meta:
                 advice = "it is in no checkpoint, so give it values before, such as by making its module anew"
                 raise TensorFileError(files, f"{path}.{name} is on meta, and stays so; {advice}".lstrip("."))
-    _assign(model, made)
+    return made
 
 
 def _read(paths: Sequence[Path]) -> dict[str, torch.Tensor]:
@@ -66,12 +68,15 @@ def _weight(files: str, names: Sequence[str], form: torch.Tensor, found: Mapping
     for what, got, wanted in (("shape", tuple(value.shape), tuple(form.shape)), ("dtype", value.dtype, form.dtype)):
         if got != wanted:
             raise TensorFileError(files, f"{first} has the {what} {got}; the model has {wanted}")
-    if isinstance(form, torch.nn.Parameter):
-        return torch.nn.Parameter(value, form.requires_grad)
-    return value.clone()
+    door = one_process()
+    split = door and isinstance(form, door.DTensor)
+    if not isinstance(form, torch.nn.Parameter):
+        return door.distributed(value.clone(), form) if split else value.clone()
+    return door.deferred(value, form, first) if split else torch.nn.Parameter(value, form.requires_grad)
 
 
-def _assign(model: torch.nn.Module, made: Mapping[int, torch.Tensor]) -> None:
+def assign(model: torch.nn.Module, made: Mapping[int, torch.Tensor]) -> None:
+    """Puts new weights, by the `id` of those that they replace, into a module."""
     for module in model.modules():
         for name, x in [*module.named_parameters(recurse=False), *module.named_buffers(recurse=False)]:
             if id(x) in made:

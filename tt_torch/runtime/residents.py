@@ -53,7 +53,8 @@ class Resident:
         self, tensor: torch.Tensor, memory: Native | None, handle: Native, died: Callable[[object], object]
     ) -> None:
         self._tensor = weakref.ref(tensor, died)
-        self._data, self._version = tensor.data_ptr(), version(tensor) if memory else None
+        self._data = None if self.is_released else tensor.data_ptr()
+        self._version = version(tensor) if memory else None
         self.memory, self.handle = memory, handle
         self.guarded = False  # whether a program has it whose weights Dynamo guards
 
@@ -102,12 +103,21 @@ class Residents:
         if entry and entry.is_current(tensor, whole):
             return entry
         if isinstance(tensor, ReleasedWeight):
-            raise ReleasedWeightError(f"{who} is {tensor.tt_released}, which was released, and this device lacks it")
+            return self._released(key, tensor, spec, who)
         memory = _runtime.Fingerprint(tensor, who)  # before the copy, so that a write between the two is found
         source = tensor.resolve_neg() if tensor.is_neg() else tensor
         handle = self._make(spec, source, who)
         fused_steps.watch(tensor)
         return self._keep(key, tensor, memory, handle)
+
+    def _released(self, key: tuple[int, str], weight: ReleasedWeight, spec: _runtime.TensorSpec, who: str) -> Resident:
+        """A weight without values in memory, which the device gets from its source."""
+        source = weight.tt_source
+        if source is None:
+            raise ReleasedWeightError(f"{who} is {weight.tt_released}, which was released, and this device lacks it")
+        entry = self._keep(key, weight, _runtime.Fingerprint(source, who), self._make(spec, source, who))
+        entry.memory = None  # nobody can write to the weight
+        return entry
 
     def state(self, tensor: torch.Tensor, spec: _runtime.TensorSpec, placement: str, who: str) -> Resident:
         """The tensor as a state, in whose memory programs write. `can_be_state` must hold for it."""

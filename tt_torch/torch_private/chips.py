@@ -24,6 +24,7 @@ from tt_torch.errors import CollectiveError, ShardingError
 from tt_torch.torch_private.hosts import Hosts, digest
 from tt_torch.torch_private.marks import part_of_graphs
 from tt_torch.torch_private.ops import is_random, schema, written
+from tt_torch.torch_private.released import require_values
 from tt_torch.torch_private.tensors import FakeTensor
 from tt_torch.torch_private.trees import tree_leaves, tree_map
 
@@ -64,6 +65,7 @@ class Chips(LocalTensorMode):
     ) -> Any:
         leaves = tree_leaves((args, kwargs or {}))
         varies = any(isinstance(x, LocalTensor) for x in leaves)
+        require_values(func, [x for leaf in leaves for x in (parts_of(leaf) or [leaf])])
         if varies and any(isinstance(x, DTensor) for x in leaves):
             raise CollectiveError(f"{func} of a DTensor and a tensor with a value per chip", MIXED)
         if varies and schema(func).is_mutable and not self._disable and _writes_plain(func, args, kwargs or {}):

@@ -66,11 +66,24 @@ from tt_torch.torch_private.marks import part_of_graphs
 from tt_torch.torch_private.moved_views import written_with
 from tt_torch.torch_private.ops import schema
 from tt_torch.torch_private.sharded_norms import local
+from tt_torch.torch_private.split_weights import deferred, distributed, parts_of_chips
 from tt_torch.torch_private.tensors import FakeTensor, without_modes
 from tt_torch.torch_private.trees import tree_leaves
 
 __all__ = [
-    "MIXED", "DTensor", "DeviceMesh", "LocalTensor", "chips", "hosts", "of_parts", "of_whole", "parts_of", "running",
+    "MIXED",
+    "DTensor",
+    "DeviceMesh",
+    "LocalTensor",
+    "chips",
+    "deferred",
+    "distributed",
+    "hosts",
+    "of_parts",
+    "of_whole",
+    "parts_of",
+    "parts_of_chips",
+    "running",
     "written_with",
 ]  # fmt: skip
 

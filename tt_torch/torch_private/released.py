@@ -29,6 +29,7 @@ class ReleasedWeight(torch.nn.Parameter):
     """
 
     tt_released: str  # the name of the weight
+    tt_source: torch.Tensor | None = None  # a tensor of the host that has the values nevertheless
 
     @classmethod
     def __torch_function__(
@@ -47,14 +48,27 @@ class ReleasedWeight(torch.nn.Parameter):
         raise ReleasedWeightError(f"{name} needs the values of {_name([*args, *given.values()])}, which was released")
 
 
-def release_memory(parameter: torch.nn.Parameter, name: str) -> None:
-    """Makes a parameter of floating-point numbers a ReleasedWeight with this name in errors.
+def release_memory(parameter: torch.Tensor, name: str) -> None:
+    """Makes a parameter of floating-point numbers, or a part of one, a ReleasedWeight with this name in errors.
 
     Code that PyTorch does not show to `__torch_function__`, such as `torch.tensor(parameter)`, reads NaN.
     """
     parameter.data = torch.full((), torch.nan, dtype=parameter.dtype, device=parameter.device).expand(parameter.shape)
     parameter.tt_released = name  # type: ignore[attr-defined]
     parameter.__class__ = ReleasedWeight
+
+
+def defer_memory(part: torch.Tensor, name: str, source: torch.Tensor) -> None:
+    """Makes a part of a weight a ReleasedWeight, whose values are those of `source` when a device needs them."""
+    release_memory(part, name)
+    part.tt_source = source  # type: ignore[attr-defined]
+
+
+# 2.13.0: DTensor lets no `__torch_function__` of its parts run, so their values would be NaN without a word.
+def require_values(op: object, parts: Iterable[object]) -> None:
+    """Raises ReleasedWeightError if an op gets a released part of a DTensor."""
+    if name := _name(parts):
+        raise ReleasedWeightError(f"{op} needs the values of {name}, which was released")
 
 
 def _name(values: Iterable[object]) -> str:

@@ -1,12 +1,26 @@
 // Const-eval programs. They run when one of their inputs has changed, and their results are bound like
 // inputs.
 #include <algorithm>
+#include <utility>
+
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 #include "executable_impl.h"
 #include "failure.h"
 #include "values.h"
 
 namespace tt::runtime {
+
+// The C library keeps freed memory, and packing leaves gaps that are as large as weights. Without this, a
+// model takes up to 1.4 times the memory of its weights.
+static void give_back(size_t freed) {
+#ifdef __GLIBC__
+  constexpr size_t kLarge = size_t{1} << 20;
+  if (freed >= kLarge) malloc_trim(0);
+#endif
+}
 
 // Whether cached results have the described shapes and types. Programs with equal hashes should be equal, but
 // a damaged binary may have the same hash for different programs.
@@ -33,11 +47,12 @@ std::vector<Tensor> Executable::Impl::compute(const ConstCall& constant, size_t 
                                               const Handles& handles) {
   std::vector<at::Tensor> inputs;
   for (Slot slot : constant.inputs)
-    inputs.push_back(handles[slot] ? handles[slot]->plain() : own_frame(chip)[slot]);
+    inputs.push_back(handles[slot] ? handles[slot]->once() : own_frame(chip)[slot]);
   std::vector<at::Tensor> values = run_constant(*constant.plan, inputs);
   std::vector<Tensor> results;
   for (size_t i = 0; i < values.size(); ++i) {
     const TensorSpec& spec = plan->values[constant.outputs[i]].spec;
+    computed += values[i].nbytes();
     auto impl = std::make_shared<Tensor::Impl>(spec, std::move(values[i]), true);
     if (spec.buffer != BufferType::Host && chip == 0)
       impl->buffer = std::make_unique<DeviceBuffer>(device.impl(), spec, "constant of " + plan->program);
@@ -78,6 +93,7 @@ void Executable::Impl::bind_constants(std::vector<Handles>& handles, std::vector
       }
       alive.push_back(std::move(results));
     }
+    give_back(std::exchange(computed, 0));
   }
 }
 

@@ -51,6 +51,7 @@ struct Executable::Impl {
   void release();
   void deliver(std::span<const Input> inputs, std::span<const HostBuffer> outputs);
   // constants.cpp
+  size_t computed = 0;  // bytes of constants that were computed since freed memory was given back
   void bind_constants(std::vector<Handles>& handles, std::vector<ConstResults>& alive);
   bool fits(const ConstCall& constant, const std::vector<Tensor>& results) const;
   bool unchanged(const ConstCall& constant, size_t chip, const Handles& handles) const;

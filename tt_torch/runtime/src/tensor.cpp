@@ -21,8 +21,12 @@ HostBuffer row_major(void* data, std::vector<int64_t> shape, DataType dtype) {
   return {data, std::move(shape), strides, dtype};
 }
 
-Tensor::Impl::Impl(TensorSpec s, at::Tensor value, bool owned)
-    : spec(std::move(s)), version(next_version++), plain_(std::move(value)), owned_(owned) {}
+Tensor::Impl::Impl(TensorSpec s, at::Tensor value, bool owned, at::Tensor strided)
+    : spec(std::move(s)),
+      version(next_version++),
+      plain_(std::move(value)),
+      strided_(std::move(strided)),
+      owned_(owned) {}
 
 Tensor::Impl::~Impl() { ConstCache::instance().drop(version); }
 
@@ -32,12 +36,19 @@ at::Tensor Tensor::Impl::restored() const {
                 released_ +
                     " was released, and this program needs a form of it that no program on the device had; "
                     "call this program before the weights are released");
-  return plain_.defined() ? plain_ : forms_.back().packing.unpack(forms_.back().value);
+  if (plain_.defined()) return plain_;
+  return strided_.defined() ? to_value(strided_, spec.dtype)
+                            : forms_.back().packing.unpack(forms_.back().value);
 }
 
 at::Tensor Tensor::Impl::plain() {
   std::lock_guard lock(mutex_);
   return plain_ = restored();
+}
+
+at::Tensor Tensor::Impl::once() {
+  std::lock_guard lock(mutex_);
+  return restored();
 }
 
 at::Tensor Tensor::Impl::packed(const Packing& packing) {
@@ -60,6 +71,7 @@ void Tensor::Impl::release(const std::string& weight) {
   }
   owned_ = true;
   plain_.reset();
+  strided_.reset();
 }
 
 static void check(const Device& device, const TensorSpec& spec, const HostBuffer& source,
@@ -88,16 +100,22 @@ Tensor Tensor::create(const Device& device, const TensorSpec& spec, const HostBu
   const bool copies = spec.buffer != BufferType::Host && !stays;
   auto buffer = allocate(device, spec, stays || !counts, "resident tensor");
   bool borrows = false;
+  at::Tensor strided;
   at::Tensor value = guarded(
       [&] {
         const at::Tensor host = view_of(source, std::move(owner));
+        const bool same = host.scalar_type() == storage_type(spec.dtype) && !needs_settling(spec.dtype);
+        if (!copies && same && !host.is_contiguous()) {
+          strided = host;
+          return at::Tensor();
+        }
         at::Tensor held = to_value(host, spec.dtype);
         const bool shares = held.is_alias_of(host);
         borrows = shares && !copies;
         return shares && copies ? held.clone() : held;
       },
       [&] { return "keeping " + who + " on the device"; });
-  auto impl = std::make_shared<Impl>(spec, std::move(value), !borrows);
+  auto impl = std::make_shared<Impl>(spec, std::move(value), !borrows, std::move(strided));
   impl->buffer = std::move(buffer);
   return Tensor(std::move(impl));
 }

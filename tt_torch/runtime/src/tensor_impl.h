@@ -23,10 +23,12 @@ struct Packing {
 };
 
 struct Tensor::Impl {
-  Impl(TensorSpec spec, at::Tensor value, bool owned);
+  Impl(TensorSpec spec, at::Tensor value, bool owned, at::Tensor strided = {});
   ~Impl();
 
   at::Tensor plain();
+  // The plain form for a single use. Unlike that of plain(), it is not kept if it has to be made.
+  at::Tensor once();
   // A packed form, which is made at the first request. If we own the plain form, it is then dropped; it is
   // made again from a packed form if it is needed. Programs for several batch sizes want several forms. The
   // most recent ones are kept, because such programs may be called in turn.
@@ -50,6 +52,7 @@ struct Tensor::Impl {
     at::Tensor value;
   };
   at::Tensor plain_;
+  at::Tensor strided_;       // the caller's memory, if the plain form would only put its elements in order
   std::vector<Form> forms_;  // the most recently made last
   bool owned_;
   std::string released_;  // the name of a released weight whose plain form is gone

@@ -1,0 +1,68 @@
+"""The parts that the chips of a mesh have of a weight."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch.distributed.tensor import DTensor, Placement, Shard, distribute_tensor
+
+from tt_torch.torch_private.chips import hosts, of_parts, parts_of, require_equal_parts
+from tt_torch.torch_private.released import defer_memory
+
+
+def parts_of_chips(x: DTensor) -> list[torch.Tensor]:
+    """The part of each chip of this process, or the only tensor, if all chips have it."""
+    return parts_of(x._local_tensor) or [x._local_tensor]
+
+
+def deferred(whole: torch.Tensor, form: DTensor, name: str) -> torch.nn.Parameter:
+    """A parameter with the placements of `form`, whose parts are read from `whole` when a program first needs them.
+
+    On a part of a mesh that has no name in the whole mesh, or with placements that are no even splits, the parts are
+    copies, as `distribute_tensor` makes them. Raises ShardingError for parts of several sizes.
+    """
+    views = _parts(whole, form)
+    if views is None:
+        return torch.nn.Parameter(distributed(whole, form), form.requires_grad)
+    nothing = torch.full((), math.nan, dtype=whole.dtype, device=form.device_mesh.device_type)
+    blank = [nothing.expand(view.shape) for view in views]
+    local = of_parts(blank) if isinstance(parts_of(form._local_tensor), list) else blank[0]
+    made: Any = torch.nn.Parameter(DTensor(local, form._spec, requires_grad=False), form.requires_grad)
+    for part, view in zip(parts_of_chips(made), views, strict=True):
+        defer_memory(part, name, view)
+    return made
+
+
+def distributed(whole: torch.Tensor, form: DTensor) -> DTensor:
+    """A DTensor with the placements of `form` and the values of `whole`."""
+    return distribute_tensor(whole, form.device_mesh, form.placements)
+
+
+def _parts(whole: torch.Tensor, form: DTensor) -> list[torch.Tensor] | None:
+    """Views of a tensor: one for each chip of this process, or the only one, if all chips have all of it."""
+    mesh, placements = form.device_mesh, form.placements
+    root = mesh._get_root_mesh()
+    names, known = mesh.mesh_dim_names or (), root.mesh_dim_names or ()
+    axes = list(range(root.ndim)) if mesh is root else [known.index(name) for name in names if name in known]
+    if len(axes) != mesh.ndim or not all(type(p) is Shard or p.is_replicate() for p in placements):
+        return None
+    if parts_of(form._local_tensor) is None:
+        return [whole]
+    own, splits = hosts(), list(zip(axes, placements, strict=True))
+    places = {int(rank): place for place, rank in np.ndenumerate(root.mesh.numpy())}
+    return [_part(whole, places[rank], splits, root.shape) for rank in (own.own if own else sorted(places))]
+
+
+def _part(
+    whole: torch.Tensor, place: Sequence[int], splits: Sequence[tuple[int, Placement]], mesh: Sequence[int]
+) -> torch.Tensor:
+    """The part of the chip at a place of the mesh, for the placement along each of some axes of the mesh."""
+    for axis, placement in splits:
+        if isinstance(placement, Shard):
+            require_equal_parts(whole.shape, placement.dim, mesh[axis])
+            whole = whole.chunk(mesh[axis], placement.dim)[place[axis]]
+    return whole
