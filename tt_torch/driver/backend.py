@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import sympy
@@ -15,7 +16,7 @@ from tt_torch.driver import shards
 from tt_torch.driver.cache.graphs import kept
 from tt_torch.driver.compile import compile_graph
 from tt_torch.driver.data_parallel import compile_data_parallel
-from tt_torch.driver.devices import devices_of
+from tt_torch.driver.devices import Device, devices_of
 from tt_torch.driver.executor import Executor
 from tt_torch.driver.graph_breaks import tell
 from tt_torch.driver.observer import NOBODY, Observer, asked_for
@@ -165,7 +166,8 @@ def _aot(
             given = gm.graph.find_nodes(op="placeholder")
             names = [observer.input_name(source(node)) for node in given]
             on_mesh = shards.graphs_on(config.mesh_shape, given)
-            return _capture(names, config, compile_one, ours, on_mesh)(gm, example_inputs)
+            made: Function = _capture(names, config, compile_one, ours, on_mesh)(gm, example_inputs)
+            return made
     except (TTTorchError, RestartAnalysis):  # Dynamo restarts with what AOTAutograd has found out
         raise
     # for example a shape that depends on values, or a custom op without a fake implementation
@@ -188,7 +190,7 @@ def _eager(gm: GraphModule, reason: str, instead: str, config: CompilerConfig) -
 def _capture(
     names: Sequence[str],
     config: CompilerConfig,
-    compile_one: Function,
+    compile_one: Callable[..., Function],
     errors: list[Exception],
     on_mesh: Callable[[GraphModule], None],
 ) -> Function:
@@ -216,12 +218,13 @@ def _capture(
             return compile_one(graph, roles)
         return boxed(BucketedProgram(graph, roles, buckets, DECOMPOSITIONS, compile_one, layouts))
 
-    return aot_autograd(
+    capture: Function = aot_autograd(
         fw_compiler=lambda *args: _noting(errors, compile_forward, *args),
         bw_compiler=lambda *args: _noting(errors, compile_backward, *args),
         partition_fn=partition,
         decompositions=DECOMPOSITIONS,
     )
+    return capture
 
 
 def _noting(errors: list[Exception], function: Callable[..., Function], *args: object) -> Function:
@@ -268,7 +271,8 @@ def _compile(
     """
     (output,) = gm.graph.find_nodes(op="output")
     if not any(is_tensor(value) for value in output.args[0]):
-        return make_boxed_func(gm.forward)  # nothing is computed
+        nothing: Function = make_boxed_func(gm.forward)
+        return nothing
     made = _program(gm, roles, config, options, observer, seen)
     observer.program(made)
     return boxed(made)
@@ -307,6 +311,50 @@ def _host_decides(config: CompilerConfig, observer: Observer) -> bool:
     return observer.host_decides and not whole and _is_plain(config, observer)
 
 
+@dataclass(frozen=True)
+class _Compiler:
+    """Compiles the graphs of one program, and parts of them, for its devices."""
+
+    config: CompilerConfig
+    options: BackendOptions
+    observer: Observer
+    devices: Mapping[int, Device]  # by the numbers in `device_map`
+
+    def whole(self, gm: GraphModule, roles: Sequence[str]) -> Runner:
+        """The runner of a graph whose inputs have these roles."""
+        if self.config.device_map:
+            return compile_in_stages(self._on_chip, gm, roles, dict(self.config.device_map))
+        return self._on_chip(gm, roles)
+
+    def _on_chip(self, gm: GraphModule, roles: Sequence[str], chip: int = 0) -> Runner:
+        """The runner of a stage; the host computes ops for which the device has no form."""
+        compile_one = partial(self._piece, chip)
+        if self.config.fallback == "error":
+            return compile_one(gm, roles)
+        return compile_with_host_ops(compile_one, gm, roles, self._bodies())
+
+    def _bodies(self) -> Callable[[GraphModule, Sequence[str]], Program] | None:
+        """The compiler of graphs that ops of a graph call; None if they cannot be programs of their own."""
+        if not _is_plain(self.config, self.observer):
+            return None
+        outer = self.observer
+        inner = Observer(reached=outer.reached, flag=outer.flag, host_decides=outer.host_decides)
+        return partial(_program, config=self.config, options=self.options, observer=inner)
+
+    def _piece(self, chip: int, gm: GraphModule, roles: Sequence[str]) -> Runner:
+        """The runner of a graph of which the device has all ops."""
+        config, device = self.config, self.devices[chip]
+        if self.observer.make_executor:
+            return self.observer.make_executor(gm, roles, config, device)
+        compiled = compile_graph(gm, roles, config, self.observer.reached)
+        if config.compile_depth != CompileDepth.EXECUTE:
+            gm.recompile()
+            return lambda inputs: gm(*inputs)
+        if config.mesh_shape != (1, 1):
+            return MeshExecutor(compiled, device, shards.varying_results(gm.graph))
+        return Executor(compiled, device)
+
+
 def _runner(
     program: GraphModule,
     roles: list[str],
@@ -318,39 +366,12 @@ def _runner(
     if observer.take_graph:
         return observer.take_graph(program, roles, config)
     observer.graph(program)
-    devices = devices_of(program, options)
-
-    def compile_piece(config: CompilerConfig, chip: int, piece: GraphModule, roles: Sequence[str]) -> Runner:
-        if observer.make_executor:
-            return observer.make_executor(piece, roles, config, devices[chip])
-        compiled = compile_graph(piece, roles, config, observer.reached)
-        if config.compile_depth != CompileDepth.EXECUTE:
-            piece.recompile()
-            return lambda inputs: piece(*inputs)
-        if config.mesh_shape != (1, 1):
-            return MeshExecutor(compiled, devices[chip], shards.varying_results(piece.graph))
-        return Executor(compiled, devices[chip])
-
-    inner = Observer(reached=observer.reached, flag=observer.flag, host_decides=observer.host_decides)
-    is_plain = _is_plain(config, observer)
-    compile_body = partial(_program, config=config, options=options, observer=inner) if is_plain else None
-
-    def compile_on(config: CompilerConfig, gm: GraphModule, roles: Sequence[str], chip: int = 0) -> Runner:
-        compile_one = partial(compile_piece, config, chip)
-        if config.fallback == "error":
-            return compile_one(gm, roles)
-        return compile_with_host_ops(compile_one, gm, roles, compile_body)
-
-    def compile_whole(config: CompilerConfig, gm: GraphModule, roles: Sequence[str]) -> Runner:
-        if config.device_map:
-            return compile_in_stages(partial(compile_on, config), gm, roles, dict(config.device_map))
-        return compile_on(config, gm, roles)
-
+    compiler = _Compiler(config, options, observer, devices_of(program, options))
     eager = as_function(program) if config.mesh_shape == (1, 1) else None  # the host cannot exchange values of chips
     plan = make_exact(program, strict=config.fallback == "strict-dtype", flag=observer.flag)
     if not plan.flagged:  # the flag may send a call to the host that has run, with the inputs as they were
         mark(program, updates)
-    device_runner = compile_whole(config, program, roles)
+    device_runner = compiler.whole(program, roles)
     for runner in device_runner.pieces if isinstance(device_runner, HostProgram) else [device_runner]:
         if isinstance(runner, Executor):
             observer.executor(runner)
@@ -358,6 +379,7 @@ def _runner(
     resident = [i for i, role in enumerate(roles) if role != "input"]
     if not plan.check:
         return ExactRunner(device_runner, eager, plan, resident, None)
-    apart = dataclasses.replace(config)  # with outputs of its own: the owner of the config asked about the program
-    check = compile_whole(apart, plan.check, [roles[i] for i in plan.checked])
+    # The check has outputs of its own: the owner of the config asked about the program.
+    apart = dataclasses.replace(compiler, config=dataclasses.replace(config))
+    check = apart.whole(plan.check, [roles[i] for i in plan.checked])
     return ExactRunner(device_runner, eager, plan, resident, check)

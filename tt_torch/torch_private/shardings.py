@@ -6,7 +6,7 @@ Importing this module imports torch.distributed.tensor.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -27,7 +27,7 @@ from torch.distributed.tensor.placement_types import Placement
 from tt_torch.errors import CollectiveError, MeshError
 from tt_torch.torch_private.marks import part_of_graphs
 from tt_torch.torch_private.moved_views import after_write, of_moved
-from tt_torch.torch_private.ops import is_random, schema
+from tt_torch.torch_private.ops import OpOverload, is_random, schema
 from tt_torch.torch_private.sharded_dims import WITHOUT_HANDLER, Sharding, scan, scans, select_gradient
 from tt_torch.torch_private.sharded_masks import has_mask, of_mask
 from tt_torch.torch_private.sharded_norms import HANDLERS, local
@@ -275,19 +275,8 @@ def put_in() -> Callable[[], None]:
         rules.op_to_schema_info_for_single_dim_strategy,
     ]
     before = [dict(table) for table in tables]
-    for op in (*CONVOLUTIONS, *WITHOUT_HANDLER):
-        del dispatcher._custom_op_handlers[op]
     drawing = {op for table in tables for op in table if is_random(op)}
-    dispatcher._custom_op_handlers.update(
-        dict.fromkeys(drawing, _refuse_random) | HANDLERS | dict.fromkeys(ATTENTION, _attention)
-    )
-    for op in LOSS_GRADIENTS:
-        rules.op_single_dim_strategy_funcs.pop(op, None)
-        rules.op_to_schema_info_for_single_dim_strategy.pop(op, None)
-    register_sharding(scans(rules.op_strategy_funcs))(scan)
-    register_sharding(aten.select_backward.default)(select_gradient)
-    register_sharding(LOSS_GRADIENTS)(_loss_gradient)
-    register_sharding(aten.binary_cross_entropy_with_logits.default)(_loss_of_logits)
+    _add_rules(dispatcher, drawing)
     dispatcher._allow_implicit_replication = True
     methods: dict[str, Callable[[Any], Any]] = {
         "_propagate_op_sharding_dispatch_slow_path": _whole_without_rule,
@@ -311,3 +300,21 @@ def put_in() -> Callable[[], None]:
         _clear_sharding_prop_cache()
 
     return take_out
+
+
+# 2.13.0: see put_in.
+def _add_rules(dispatcher: Any, drawing: Iterable[OpOverload]) -> None:
+    """Changes the dispatcher's tables: handlers and rules of ops, and an error for ops that are `drawing` numbers."""
+    for op in (*CONVOLUTIONS, *WITHOUT_HANDLER):
+        del dispatcher._custom_op_handlers[op]
+    dispatcher._custom_op_handlers.update(
+        dict.fromkeys(drawing, _refuse_random) | HANDLERS | dict.fromkeys(ATTENTION, _attention)
+    )
+    rules = dispatcher.sharding_propagator
+    for op in LOSS_GRADIENTS:
+        rules.op_single_dim_strategy_funcs.pop(op, None)
+        rules.op_to_schema_info_for_single_dim_strategy.pop(op, None)
+    register_sharding(scans(rules.op_strategy_funcs))(scan)
+    register_sharding(aten.select_backward.default)(select_gradient)
+    register_sharding(LOSS_GRADIENTS)(_loss_gradient)
+    register_sharding(aten.binary_cross_entropy_with_logits.default)(_loss_of_logits)
