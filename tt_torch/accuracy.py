@@ -42,7 +42,7 @@ def _correlation(values: torch.Tensor, golden: torch.Tensor) -> float:
     scale = max(values.abs().max().item(), golden.abs().max().item())  # so that squares do not overflow
     a, b = values / scale, golden / scale
     a, b = a - a.mean(), b - b.mean()
-    norm = (a.norm() * b.norm()).item()
+    norm = float(a.norm() * b.norm())
     if norm < 1e-24:  # at least one of them is constant
         return float(torch.allclose(values, golden, rtol=_CONSTANT_RTOL, atol=0))
     return min(1.0, max(-1.0, torch.dot(a, b).item() / norm))

@@ -106,7 +106,7 @@ def run_model_proto(
 ) -> list[np.ndarray]:
     """The results of ONNX Runtime, as arrays."""
     session = sess or prepare_inference_session(model_proto)
-    return session.run(None, torch_input_to_onnx(session, inputs))
+    return list(session.run(None, torch_input_to_onnx(session, inputs)))
 
 
 def torch_input_to_onnx(

@@ -153,7 +153,7 @@ def mesh() -> Kind:
 
 def schema() -> Kind:
     def check(value: Setting) -> str:
-        return require(bool(re.fullmatch("[0-9a-f]{8,64}", value)), value)
+        return str(require(bool(re.fullmatch("[0-9a-f]{8,64}", value)), value))
 
     return Kind("the first 8 or more hex digits of a schema hash", check)
 
@@ -210,10 +210,10 @@ def read(variable: str, kind: Kind, text: str) -> Setting:
 
 def devices() -> Kind:
     def check(given: Setting) -> list[Setting]:
-        given = list(require(isinstance(given, list | tuple) and len(given) > 0, given))
-        for device in given if given != [None] else ():
+        found = list(require(isinstance(given, list | tuple) and len(given) > 0, given))
+        for device in found if found != [None] else ():
             require(callable(getattr(device, "load", None)), device)
-        return given
+        return found
 
     return Kind(
         "a list of devices, one for each number in `device_map`, or [None] for default ones. Each has one chip, or the "

@@ -15,7 +15,7 @@ DeviceLike: TypeAlias = int | str | torch.device | None  # an index, a name or a
 
 def device_count() -> int:
     """The number of chips: TT_TORCH_DEVICE_COUNT, or 1 if it is not set."""
-    return native.device_count()
+    return int(native.device_count())
 
 
 def is_available() -> bool:

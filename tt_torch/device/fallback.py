@@ -7,7 +7,7 @@ import tt_torch.device._device as native
 
 def fallback_counts() -> dict[str, int]:
     """How often each op ran on the CPU since the counts were cleared. Example: {"aten::linalg_qr.out": 2}."""
-    return native.fallback_counts()
+    return dict(native.fallback_counts())
 
 
 def clear_fallback_counts() -> None:

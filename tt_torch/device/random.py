@@ -36,7 +36,7 @@ def seed_all() -> None:
 
 def initial_seed() -> int:
     """The seed of the current chip's generator."""
-    return native.initial_seed(-1)
+    return int(native.initial_seed(-1))
 
 
 def get_rng_state(device: DeviceLike = "tt") -> torch.Tensor:

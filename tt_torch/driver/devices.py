@@ -56,7 +56,7 @@ _shared: dict[tuple[object, ...], Any] = {}
 _lock = threading.Lock()
 
 
-def default_device(config: CompilerConfig, number: int = 0) -> Any:
+def default_device(config: CompilerConfig, number: int = 0) -> Device:
     """The device of `config` that the whole process shares. It is opened at first use and closed at exit.
 
     For a program of one chip, `number` is the index of the device `tt:<number>` of the tensors. For a program of a
@@ -71,7 +71,8 @@ def default_device(config: CompilerConfig, number: int = 0) -> Any:
             count = math.prod(config.mesh_shape)
             given: dict[str, Any] = {"device_ids": range(number * count, (number + 1) * count)} if number else {}
             _shared[key] = open_device(config, config.mesh_shape, **given, **({"hosts": hosts} if hosts else {}))
-        return _shared[key]
+        shared: Device = _shared[key]
+        return shared
 
 
 def _hosts(config: CompilerConfig) -> Any:

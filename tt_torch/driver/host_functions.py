@@ -34,7 +34,7 @@ def _function(compute: Callable[..., Results]) -> Callable[..., Results]:
 @_function
 def _lu(a: Tensor) -> Results:
     """Both factors in one matrix, and the pivots, which count from 1."""
-    return torch.linalg.lu_factor_ex(a)
+    return tuple(torch.linalg.lu_factor_ex(a))
 
 
 @_function

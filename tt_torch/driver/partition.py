@@ -67,13 +67,15 @@ class HostProgram:
         self.outer, self.pieces, self.constants = outer, pieces, constants
 
     def __call__(self, inputs: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
-        return self.outer(*inputs, *self.constants)
+        results: Sequence[torch.Tensor] = self.outer(*inputs, *self.constants)
+        return results
 
 
 def wholly_on_host(gm: GraphModule, reason: str) -> Function:
     """A captured graph as eager PyTorch runs it, with a warning that gives the reason."""
     user_code.warn(HostFallbackWarning([HostOp("the whole graph", 1, "", reason, 0)]))
-    return gm.forward
+    forward: Function = gm.forward
+    return forward
 
 
 def compile_with_host_ops(

@@ -45,7 +45,8 @@ class Pending:
 def to_host(results: T) -> T:
     """`results` of asynchronous calls with a tensor for each Pending; lists, dicts and registered classes of them are
     taken apart. Waits for the calls, and raises the error of the first one that failed."""
-    return tree_map_only(Pending, lambda pending: pending.result(), results)
+    waited_for: T = tree_map_only(Pending, lambda pending: pending.result(), results)
+    return waited_for
 
 
 def asynchronous(gm: GraphModule, run: Function, config: CompilerConfig, name: Callable[[str], str]) -> Function:
@@ -89,7 +90,7 @@ def _run(
     run: Function, inputs: Sequence[Argument], versions: dict[int, int], grad: bool, inference: bool
 ) -> Sequence[Result]:
     with torch.inference_mode(inference), torch.set_grad_enabled(grad):
-        results = run(*inputs)
+        results: Sequence[Result] = run(*inputs)
     if any(version(inputs[i]) != before for i, before in versions.items()):
         raise AsyncError("a weight was written before an asynchronous call had ended", "call `result()` before")
     return results

@@ -68,7 +68,7 @@ def with_examples(gm: GraphModule, inputs: Sequence[object]) -> GraphModule:
     return gm
 
 
-class _Examples(Interpreter):
+class _Examples(Interpreter):  # type: ignore[misc]  # mypy does not read torch.fx
     """Runs a graph and keeps each value as the example of its node."""
 
     def run_node(self, n: Node) -> Result:

@@ -31,7 +31,7 @@ class Change:
 def state(record: Record) -> str:
     if record["verdict"] == "match" and "host_ops" in record and not alone(record):
         return "on host"
-    return record["verdict"]
+    return str(record["verdict"])
 
 
 def compare(before: Iterable[Record], after: Iterable[Record]) -> list[Change]:

@@ -45,7 +45,7 @@ def by_form(records: Iterable[Record]) -> list[list[Record]]:
 
 def form_of(record: Record) -> str:
     """The op with its arguments, without the model."""
-    return record["key"].removeprefix(f"{record['model']}: ")
+    return str(record["key"]).removeprefix(f"{record['model']}: ")
 
 
 def models_of(records: Iterable[Record]) -> list[str]:

@@ -49,12 +49,12 @@ class Binary:
     @property
     def schema_hash(self) -> str:
         """The hash of the schema that the binary was written for."""
-        return self._impl.schema_hash
+        return str(self._impl.schema_hash)
 
     @property
     def version(self) -> str:
         """The version of the compiler that wrote the binary."""
-        return self._impl.version
+        return str(self._impl.version)
 
 
 class Device:
@@ -127,7 +127,7 @@ class Device:
     @property
     def arch(self) -> str:
         """The architecture of the chips."""
-        return self._impl.options.arch.name
+        return str(self._impl.options.arch.name)
 
     @property
     def mesh_shape(self) -> tuple[int, ...]:
@@ -142,7 +142,7 @@ class Device:
     @property
     def is_open(self) -> bool:
         """Whether the device has not been closed."""
-        return self._impl.is_open
+        return bool(self._impl.is_open)
 
     def submesh(self, shape: Sequence[int], offset: Sequence[int] = (0, 0)) -> Device:
         """A part of this mesh as a device of its own: `shape` and `offset` are (rows, columns) of chips."""
@@ -288,16 +288,17 @@ class Executable:
         next call on. A callback that calls the executable itself raises ExecutableBusyError.
         """
         if callback is None:
-            return self._impl.set_callback(None)
+            self._impl.set_callback(None)
+            return
 
         def forward(op: str, location: str, debug_info: str, program: str, outputs: list[Buffer]) -> None:
             callback(op, location, debug_info, program, [read(output) for output in outputs])
 
-        return self._impl.set_callback(forward)
+        self._impl.set_callback(forward)
 
     def memory_stats(self) -> dict[str, int]:
         """`dram_peak` and `l1_peak` of the last run in bytes, and `host_arena`, the host bytes of intermediates."""
-        return self._impl.memory
+        return dict(self._impl.memory)
 
 
 def _gatherer(hosts: Hosts) -> Callable[[str, Buffer, Buffer], None]:

@@ -16,7 +16,7 @@ def pack_tile(tile: np.ndarray, dtype: str) -> bytes:
 
     `tile` is converted to float32; `dtype` is "bfp8_b" (1088 bytes) or "bfp4_b" (576 bytes).
     """
-    return _runtime.pack_tile(np.array(tile, dtype=np.float32, order="C"), _TYPES[dtype])
+    return bytes(_runtime.pack_tile(np.array(tile, dtype=np.float32, order="C"), _TYPES[dtype]))
 
 
 def unpack_tile(data: bytes, dtype: str) -> np.ndarray:

@@ -132,7 +132,8 @@ class ModelTester:
 
     def _compiled(self, model: Model, config: CompilerConfig, device: Device | None, asynchronous: bool) -> Function:
         options = BackendOptions(compiler_config=config, devices=[device], async_mode=asynchronous)
-        return torch.compile(model, backend=tt_backend, dynamic=False, options=options)  # type: ignore[call-overload]
+        compiled: Function = torch.compile(model, backend=tt_backend, dynamic=False, options=options)  # type: ignore[call-overload]
+        return compiled
 
     def run_model(self, model: Function, inputs: Inputs) -> Outputs:
         """Calls the model: a mapping gives keyword arguments, a sequence positional ones, and a tensor the only one."""

@@ -69,7 +69,8 @@ def _runs(kinds: list[OpByOpBackend]) -> object:
     class Runs:
         @pytest.fixture(params=kinds, ids=lambda kind: f"op_by_op_{kind.name.lower()}")
         def op_by_op(self, request: pytest.FixtureRequest) -> OpByOpBackend:
-            return request.param
+            kind: OpByOpBackend = request.param
+            return kind
 
     return Runs()
 

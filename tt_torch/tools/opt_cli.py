@@ -54,7 +54,7 @@ def _run(source: str | bytes, steps: Sequence[Step], config: CompilerConfig, loc
         except Exception as error:
             raise StageError(name, error, None) from error
         verify(module)
-    return module.operation.get_asm(enable_debug_info=locations)
+    return str(module.operation.get_asm(enable_debug_info=locations))
 
 
 def _steps(names: Sequence[str], to: str) -> list[Step]:

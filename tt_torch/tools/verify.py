@@ -40,7 +40,8 @@ def compile_model(
     """The module compiled for `device` (None: the default one), one program per input shape."""
     config = compiler_config or CompilerConfig()
     options = BackendOptions(compiler_config=config, devices=[device], async_mode=async_mode)
-    return torch.compile(mod, backend=backend, dynamic=False, options=options)  # type: ignore[call-overload]
+    compiled: Function = torch.compile(mod, backend=backend, dynamic=False, options=options)  # type: ignore[call-overload]
+    return compiled
 
 
 def verify_module(

@@ -46,7 +46,8 @@ def gathered(cache: Tensor, page_table: Tensor) -> Tensor:
     """The pages of each user, one after the other. A negative number stands for a page that the user does not have."""
     users, count = page_table.shape
     found = cache.index_select(0, page_table.clamp(min=0).reshape(-1))
-    return found.unflatten(0, (users, count)).transpose(1, 2).flatten(2, 3)
+    pages: Tensor = found.unflatten(0, (users, count))
+    return pages.transpose(1, 2).flatten(2, 3)
 
 
 def check_pair(name: str, query: Tensor, key: Tensor, value: Tensor | None) -> None:

@@ -73,7 +73,7 @@ def _check_container(data: bytes) -> int:
     size = _U32.unpack_from(data)[0] + 4
     if size != len(data):
         raise BinaryFormatError(f"damaged: the size prefix says {size} bytes, but the file has {len(data)}")
-    return 4 + _U32.unpack_from(data, 4)[0]
+    return 4 + int(_U32.unpack_from(data, 4)[0])
 
 
 def _root_text(reader: Reader, root: int, slot: int) -> str:
@@ -133,7 +133,7 @@ class Reader:
 
     def follow(self, pos: int, what: str) -> int:
         self.check(pos, 4, what)
-        return pos + _U32.unpack_from(self.data, pos)[0]
+        return pos + int(_U32.unpack_from(self.data, pos)[0])
 
     def once(self, key: object, read: Callable[[int, str], Value], pos: int, what: str) -> Value:
         """The value that `read` finds at `pos`; the same object for the same position and `key`."""

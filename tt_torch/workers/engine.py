@@ -234,7 +234,8 @@ def _die_with_parent() -> None:
 
 def _call(item: Item) -> Outcome:
     try:
-        return resolve(item.call)(**item.arguments)
+        outcome: Outcome = resolve(item.call)(**item.arguments)
+        return outcome
     except Exception as error:  # the worker is sound; the item is not
         traceback.print_exc()
         return {"verdict": "error", "error": type(error).__name__, "message": str(error)[:_STDERR_CHARACTERS]}
@@ -243,4 +244,5 @@ def _call(item: Item) -> Outcome:
 def resolve(call: str) -> Callable[..., Any]:
     """The function that "package.module:function" names."""
     module, _, name = call.partition(":")
-    return getattr(importlib.import_module(module), name)
+    function: Callable[..., Any] = getattr(importlib.import_module(module), name)
+    return function

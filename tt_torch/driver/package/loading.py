@@ -256,7 +256,7 @@ def device_for(package: Package, config: CompilerConfig) -> Device:
     if first is not None:
         rows, columns = Binary(first.numpy().tobytes()).programs[0].mesh_shape
         config = config.frozen(mesh_shape=(rows, columns))
-    return cast(Device, default_device(config))
+    return default_device(config)
 
 
 def _member(package: Package, number: int, device: Device) -> Member:

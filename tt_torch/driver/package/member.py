@@ -48,7 +48,8 @@ class Member:
         assert self.backward
         gradients = zip(inputs, self.backward.interface.outputs, strict=True)
         taken = [x.detach() if gradient is None and x.requires_grad else x for x, gradient in gradients]
-        return _Forward.apply(self, *taken)  # type: ignore[no-untyped-call]
+        results: Sequence[torch.Tensor] = _Forward.apply(self, *taken)  # type: ignore[no-untyped-call]
+        return results
 
     def _outputs(self, results: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         """Writes to inputs as the model does, and puts the outputs into memory as in eager PyTorch."""

@@ -290,7 +290,7 @@ def _outputs(graph: torch.fx.GraphModule) -> list[Node]:
 
 
 def _inputs(graph: torch.fx.GraphModule) -> list[Node]:
-    return graph.graph.find_nodes(op="placeholder")
+    return list(graph.graph.find_nodes(op="placeholder"))
 
 
 def _places(outputs: Sequence[Node], placeholders: Sequence[Node], inputs: Sequence[Input]) -> list[Place]:
