@@ -34,9 +34,16 @@ KNOWN = {*MODULES, "tt_torch.device._device", "tt_torch.runtime._runtime"}  # th
 
 
 def imported(source: str, package: str, known: set[str]) -> Iterator[tuple[str, int]]:
-    """Yields each module of `known` that a file of `package` imports, at the top or in a function, with the line."""
+    """Yields each module of `known` that a file of `package` imports, at the top or in a function, with the line.
+
+    A text that is the name of a module, or of a function in it such as "tt_torch.x:f", counts as an import, too. The
+    name of a package around the file does not: it is a folder from which a file without Python is read.
+    """
     for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Import):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            module = re.sub(r":\w+$", "", node.value)
+            names = [module] if module in known and not f"{package}.".startswith(f"{module}.") else []
+        elif isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             parents = package.split(".")[: len(package.split(".")) + 1 - node.level] if node.level else []
@@ -97,7 +104,14 @@ def test_the_list_has_no_name_without_a_module():
 
 
 @pytest.mark.parametrize(
-    "line", ["from tt_torch.high import x", "import tt_torch.high", "def f():\n    from tt_torch import high"]
+    "line",
+    [
+        "from tt_torch.high import x",
+        "import tt_torch.high",
+        "def f():\n    from tt_torch import high",
+        "importlib.import_module('tt_torch.high')",
+        "Item('tt_torch.high:x')",
+    ],
 )
 def test_an_arrow_down_is_found(line: str):
     order = {"tt_torch": 0, "tt_torch.low": 1, "tt_torch.high": 2}

@@ -17,10 +17,10 @@ from tt_torch.torch_private.distributed import (
     give_gloo,
     gloo_of,
     group_of_one_process,
-    meshes_of_one_process,
     one_process,
 )
 from tt_torch.torch_private.marks import never_traced
+from tt_torch.torch_private.meshes import meshes_of_one_process
 from tt_torch.torch_private.trees import tree_leaves, tree_map
 
 # The collectives of a ProcessGroup. They write the tensors of their first argument, except `send`, which writes none.

@@ -1,11 +1,9 @@
-"""Process groups of `torch.distributed` that are made by hand, and meshes of chips that one process has."""
+"""Process groups of `torch.distributed` that are made by hand, and what is asked about meshes of one process."""
 
 from __future__ import annotations
 
-import os
-import sys
 from datetime import timedelta
-from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -18,12 +16,9 @@ from torch.distributed import ProcessGroup, ProcessGroupGloo
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.distributed_c10d import Store
 
-from tt_torch.errors import MeshError
 from tt_torch.torch_private.modes import without_modes
 
-_ONE_PROCESS = "tt_torch.torch_private.one_process"  # imports much, so this file only names it
-_LEAVE_OUT = "which gives each process one chip; leave it out: init_device_mesh finds the other processes by itself"
-_HOSTS = "tt_torch.torch_private.hosts"  # imports this file
+_one_process: list[ModuleType] = []  # the module of this name, once something has imported it: it imports much
 
 
 # 2.13.0: the public way to make a group, `new_group`, makes it with all processes together.
@@ -40,10 +35,14 @@ def gloo_of(store: Store, rank: int, size: int, timeout: timedelta) -> ProcessGr
     return gloo
 
 
+def set_one_process(module: ModuleType) -> None:
+    """Makes `one_process` known to the functions below. The module calls this itself when it is imported."""
+    _one_process.append(module)
+
+
 def one_process() -> Any:
     """The module `one_process` while this process has all chips of a mesh, otherwise None."""
-    module = sys.modules.get(_ONE_PROCESS)
-    return module if module and module.running() else None
+    return next((module for module in _one_process if module.running()), None)
 
 
 def ranks_of(group: Any) -> list[int]:
@@ -61,8 +60,7 @@ def ranks_along(mesh: DeviceMesh, dim: int) -> list[int]:
 
 def of_all_chips(x: torch.Tensor) -> torch.Tensor:
     """The values of all chips in a new first dimension, for a tensor with a value per chip. Others stay as they are."""
-    module = sys.modules.get(_ONE_PROCESS)
-    parts = module.parts_of(x) if module else None
+    parts = next((module.parts_of(x) for module in _one_process), None)
     return x if parts is None else torch.stack(parts)
 
 
@@ -75,29 +73,3 @@ def real_object(value: Any) -> Any:
 def group_of_one_process(rank: int, size: int) -> FakeProcessGroup:
     """A group for chips of this process. DeviceMesh asks it for ranks; it exchanges nothing by itself."""
     return FakeProcessGroup._create_internal(rank, size)
-
-
-# 2.13.0: without it `init_device_mesh("tt", shape)` would need a launcher or variables of the environment.
-def meshes_of_one_process() -> None:
-    """Lets DeviceMesh("tt", ...) have the chips of this process if nobody has started `torch.distributed`.
-
-    If a launcher has started fewer processes than the mesh has chips, each of them has a part of the chips.
-    """
-    before = DeviceMesh._setup_world_group_and_device
-
-    def _setup_world_group_and_device(self: Any) -> Any:
-        chips, processes = self._layout.numel(), int(os.environ.get("WORLD_SIZE", "1"))
-        if self._device_type == "tt" and not dist.is_initialized():
-            if "RANK" not in os.environ:
-                import_module(_ONE_PROCESS).begin(chips)
-            elif chips > processes:
-                import_module(_ONE_PROCESS).begin_with_others(self._layout.top_level_sizes)
-            elif chips == processes > 1:
-                import_module(_HOSTS).compare(self._layout.top_level_sizes)
-        elif self._device_type == "tt" and not one_process() and chips > dist.get_world_size():
-            raise MeshError(f"a mesh of {chips} chips after init_process_group, {_LEAVE_OUT}")
-        if one_process() and self._layout.numel() <= dist.get_world_size():
-            return dist.group.WORLD
-        return before(self)  # type: ignore[no-untyped-call]
-
-    DeviceMesh._setup_world_group_and_device = _setup_world_group_and_device  # type: ignore[method-assign]

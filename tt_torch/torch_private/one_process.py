@@ -61,6 +61,7 @@ from tt_torch.torch_private.chips import (
     running,
     same,
 )
+from tt_torch.torch_private.distributed import set_one_process
 from tt_torch.torch_private.hosts import Hosts, meet
 from tt_torch.torch_private.marks import part_of_graphs
 from tt_torch.torch_private.moved_views import written_with
@@ -376,3 +377,6 @@ def _end() -> None:
     _before.clear()
     while _undo:
         _undo.pop()()
+
+
+set_one_process(sys.modules[__name__])

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import importlib
+from collections.abc import Sequence
 
 import torch
 from torch.fx import GraphModule
 
 from tt_torch.config import CompilerConfig
+from tt_torch.dynamo.decompositions import DECOMPOSITIONS
 from tt_torch.dynamo.passes.constant_fold import constant_fold
 from tt_torch.dynamo.passes.redundant_casts import remove_redundant_casts
 from tt_torch.dynamo.passes.repair import repair
 from tt_torch.dynamo.passes.use_composites import use_composites
-
-
-def __getattr__(name: str) -> object:
-    """`pass_pipeline` is a name of tt-torch."""
-    if name != "pass_pipeline":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return importlib.import_module("tt_torch.dynamo.pass_pipeline").pass_pipeline
 
 
 def run_passes(gm: GraphModule, config: CompilerConfig) -> dict[str, torch.Tensor]:
@@ -33,3 +27,19 @@ def run_passes(gm: GraphModule, config: CompilerConfig) -> dict[str, torch.Tenso
     gm.graph.eliminate_dead_code()
     gm.graph.lint()
     return constants
+
+
+def pass_pipeline(
+    gm: GraphModule, example_inputs: Sequence[torch.Tensor], compiler_config: CompilerConfig
+) -> tuple[GraphModule, list[torch.Tensor]]:
+    """A graph module after export, decompositions and our FX passes, and the values of its inputs that are constants.
+    Only programs for tt-torch call it.
+
+    The inputs are, in this order: parameters, buffers and constants that were attributes; `example_inputs`; constants
+    that the passes made, whose values are returned.
+    """
+    program = torch.export.export(gm, tuple(example_inputs)).run_decompositions(DECOMPOSITIONS)
+    graph_module = program.graph_module
+    constants = run_passes(graph_module, compiler_config)
+    graph_module.recompile()
+    return graph_module, list(constants.values())
