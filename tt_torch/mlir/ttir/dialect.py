@@ -35,6 +35,7 @@ BINARY = (
 COMPARISONS = "eq ne ge gt le lt".split()
 LOGICAL = ["logical_and", "logical_or", "logical_xor"]
 REDUCTIONS = "sum mean max min prod".split()
+IN_FLOAT32 = "tt.in_float32"  # an attribute of an op that computes in float32 under each policy for data types
 
 for name in UNARY:
     op(name, "input", infer=infer.same)

@@ -11,10 +11,10 @@ from torch_mlir import ir
 
 from tt_torch.mlir.rules import Builder, dtype, shape
 from tt_torch.mlir.stablehlo import attrs
+from tt_torch.mlir.ttir.dialect import IN_FLOAT32
 from tt_torch.mlir.ttir.from_stablehlo.arranging import part
 from tt_torch.mlir.ttir.from_stablehlo.creation import full
 from tt_torch.mlir.ttir.from_stablehlo.registry import RULES
-from tt_torch.mlir.ttir.passes.apply_dtype import IN_FLOAT32
 from tt_torch.mlir.types import Op, Value
 
 WIDTHS = {"f32": 32, "i32": 32, "ui32": 32, "f16": 16, "bf16": 16, "i16": 16, "ui16": 16, "i8": 8, "ui8": 8}

@@ -16,7 +16,6 @@ from tt_torch.mlir.types import Function, Value
 
 ELEMENT = {"bf16": ir.BF16Type.get, "f32": ir.F32Type.get}
 FLOATS = (ir.BF16Type, ir.F32Type)
-IN_FLOAT32 = "tt.in_float32"  # an op that computes in float32 under each policy
 PREDICATES = {f"ttir.{n}" for n in [*dialect.COMPARISONS, *dialect.LOGICAL, *dialect.UNARY_PREDICATES]}
 
 
@@ -53,7 +52,7 @@ def _apply(function: Function, target: ir.Type) -> None:
 
 def _keeps_width(op: ir.Operation) -> bool:
     """Whether an op reads and makes floats of 32 bits, whatever the policy is."""
-    return op.name == "ttir.bitcast_convert" or IN_FLOAT32 in op.attributes
+    return op.name == "ttir.bitcast_convert" or dialect.IN_FLOAT32 in op.attributes
 
 
 def _keep_width(op: ir.Operation, target: ir.Type) -> None:
