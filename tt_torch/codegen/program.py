@@ -28,7 +28,6 @@ from tt_torch.wire.messages import Program as Described
 # called by `cached`. Recordings are called by `recorded`, and the functions of a recording by their names.
 STRUCTURE = ("GetDeviceOp", "ConstantOp", "LoadCachedOp", *CALLS)
 UNNAMED = (*STRUCTURE, "DeallocateOp", "WriteTensorOp", "ExecuteTraceOp")  # ops that do not say what an input is
-SUM = 0  # as `reduce_type` of a collective
 # Names that generated functions use, and those that the module around them defines.
 LOCAL = frozenset({"inputs", "weights", "device", "ttnn", "np", "cached", "recorded", "main"})
 TEXTS = ("template.py.txt", "recorded.py.txt", "main_of_chip.py.txt", "main_of_mesh.py.txt", "ttnn_worker/sharding.py")
@@ -163,7 +162,7 @@ def from_message(
         raise UnsupportedBinaryError(f"codegen/calls.py has no call of the ttnn package for {', '.join(unknown)}")
     if unread := sorted({field for op in ours for field in calls.unread(op.name, op.record)}):
         raise UnsupportedBinaryError(f"codegen/calls.py has no argument of the ttnn package for {', '.join(unread)}")
-    if reductions := {op.record.get("reduce_type", SUM) for op in ours} - {SUM}:
+    if reductions := {op.record.get("reduce_type", facts.SUM) for op in ours} - {facts.SUM}:
         raise UnsupportedBinaryError(f"the library's collectives only add, and one has reduce_type {min(reductions)}")
     program = _Reader(programs).read()
     inputs, outputs = program.main.inputs, program.main.outputs

@@ -30,6 +30,8 @@ BLOCK_BITS = {
 _MOST_ELEMENTS = 1 << 48  # of a tensor
 BLOCK_FLOATS = {"bfp8_b": "BFP_BFloat8", "bfp4_b": "BFP_BFloat4"}  # option value -> data type
 
+SUM = 0  # the `reduce_type` of a collective that adds; the tables have a plain number there, and no enum
+
 Attribute = str | int | float | list[str] | list[int] | list[float]  # bool is an int
 
 # Ops that only do bookkeeping or call programs: they themselves neither compute nor move anything on the device.

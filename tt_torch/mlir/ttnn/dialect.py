@@ -21,7 +21,7 @@ from tt_torch.mlir.ttnn.layout import Changes, Layout, layout_of
 from tt_torch.mlir.types import Attr, Attrs, Infer, Op, Operand, TensorType, Value
 from tt_torch.wire import schema
 from tt_torch.wire.custom_ops import MOST_RESULTS, NO_LIBRARY, TABLE
-from tt_torch.wire.facts import TILE
+from tt_torch.wire.facts import SUM, TILE
 
 
 @emitted_once
@@ -323,9 +323,9 @@ op(
 
 # --- collectives; the library refuses tiles that are cut
 op("all_gather", "AllGatherOp", "in", "all_gather_dim cluster_axis", typed=False, collective=True)
-SUM = {"reduce_type": 0}
-op("all_reduce", "AllReduceOp", "in", "cluster_axis", fixed=SUM, collective=True)
-op("reduce_scatter", "ReduceScatterOp", "in", "scatter_dim cluster_axis", fixed=SUM, typed=False, collective=True)
+REDUCED = {"reduce_type": SUM}
+op("all_reduce", "AllReduceOp", "in", "cluster_axis", fixed=REDUCED, collective=True)
+op("reduce_scatter", "ReduceScatterOp", "in", "scatter_dim cluster_axis", fixed=REDUCED, typed=False, collective=True)
 op(
     "mesh_partition",
     "MeshPartitionOp",
