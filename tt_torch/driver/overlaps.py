@@ -20,7 +20,8 @@ from torch.fx import GraphModule, Node
 from tt_torch.driver import variants
 from tt_torch.driver.partition import wholly_on_host
 from tt_torch.driver.variants import Variants
-from tt_torch.dynamo.facts import called
+from tt_torch.dynamo import facts
+from tt_torch.dynamo.facts import Fact, called
 from tt_torch.dynamo.interface import source
 from tt_torch.dynamo.passes.rewriting import copied
 from tt_torch.dynamo.types import Argument, Function, Result
@@ -29,7 +30,6 @@ from tt_torch.torch_private.aot import TracingContext, tracing, writes_to_inputs
 from tt_torch.torch_private.tensors import FakeTensorMode, storage_of
 
 Build: TypeAlias = Callable[[GraphModule, Sequence[object]], Function]
-STRIDED = [getattr(torch.ops.aten, name) for name in ("as_strided", "as_strided_", "as_strided_copy")]
 MANY_OVERLAPS = (
     f"a graph that writes to inputs, or counts from the begin of their memory, had these in more than {variants.MOST} "
     "sets of places, so each new program replaces an old one; pass copies of the inputs"
@@ -113,7 +113,7 @@ def _copy(x: torch.Tensor) -> torch.Tensor:
 
 def _counts_from_memory(node: Node) -> bool:
     """Whether an op is given a place that counts from the begin of its operand's memory, not from the operand."""
-    return called(node) in STRIDED and (len(node.args) > 3 or "storage_offset" in node.kwargs)
+    return Fact.STRIDES in facts.of(called(node)) and (len(node.args) > 3 or "storage_offset" in node.kwargs)
 
 
 def _offsets(inputs: Sequence[object]) -> tuple[int, ...]:

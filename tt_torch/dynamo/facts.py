@@ -89,7 +89,7 @@ _row(_F.KEEPS | _F.MOVES, "channel_shuffle flip pixel_shuffle pixel_unshuffle re
 _row(_F.KEEPS | _F.MOVES, "cat constant_pad_nd stack")
 _row(_F.KEEPS | _F.MOVES, "as_strided_scatter diagonal_scatter select_scatter slice_scatter")
 _row(_F.KEEPS | _F.MOVES | _F.ZEROS, "diag_embed im2col")
-_row(_F.KEEPS | _F.STRIDES, "_reshape_alias as_strided as_strided_")
+_row(_F.KEEPS | _F.STRIDES, "_reshape_alias as_strided as_strided_ as_strided_copy")
 _row(_F.KEEPS | _F.ELEMENTWISE, "copy masked_fill where")
 _row(_F.KEEPS | _F.ELEMENTWISE | _F.ZEROS, "tril triu")
 _row(_F.KEEPS | _F.PICKS, "_unsafe_index _unsafe_masked_index embedding gather index index_select masked_select take")
