@@ -158,7 +158,10 @@ def gather(x: Value, index: Value, dim: int, **_: Attr) -> TensorType:
 
 
 def window(size: int, kernel: int, stride: int, padding: int, dilation: int = 1) -> int:
-    """Positions of a sliding window. Source: torch.nn.MaxPool2d's shape formula; ceil mode arrives as padding."""
+    """Positions of a sliding window: 3 for a kernel of 3 over 7 elements with stride 2. `padding` counts both sides.
+
+    The formula is that of torch.nn.MaxPool2d; ceil mode arrives as padding.
+    """
     return (size + padding - dilation * (kernel - 1) - 1) // stride + 1
 
 

@@ -16,7 +16,7 @@ from torch.fx import GraphModule, Node
 from torch.fx.traceback import preserve_node_meta
 
 from tt_torch import user_code
-from tt_torch.dynamo.buckets import rules, writes  # noqa: F401  (importing fills the table)
+from tt_torch.dynamo.buckets import lookups, rules, writes  # noqa: F401  (importing fills the table)
 from tt_torch.dynamo.buckets.padding import Layouts, Padding, crop, evaluated, pad
 from tt_torch.dynamo.calls import with_strides
 from tt_torch.dynamo.types import Argument, Decompositions, Function, Result

@@ -32,25 +32,33 @@ def run(node: Node, a: Arguments) -> Result:
 
 
 def _dims(given: int | Sequence[int] | None, rank: int) -> list[int]:
+    """The dimensions that an argument names, counted from the front; all of them for None and []. -1 of rank 3 is 2."""
     given = range(rank) if given is None or given == [] else [given] if isinstance(given, int) else given
     return [d % max(rank, 1) for d in given]
 
 
 def _operands(node: Node) -> list[Node]:
+    """The tensors among the arguments."""
     return [n for n in node.all_input_nodes if isinstance(n.meta.get("val"), torch.Tensor)]
 
 
 def _source(node: Node) -> Node:
+    """The first tensor among the arguments."""
     return _operands(node)[0]
 
 
 @RULES(Fact.ELEMENTWISE)
 def elementwise(p: Padding, node: Node, a: Arguments) -> Tagged:
+    """The padding keeps its places: for a length of 5 that is padded to 8, places 5 to 7 of `x + 1` are padding."""
     result = run(node, a)
-    return result, _broadcast(p, node, _operands(node), result.dim())
+    return result, broadcast(p, node, _operands(node), result.dim())
 
 
-def _broadcast(p: Padding, node: Node, operands: Sequence[Node], rank: int) -> Tags:
+def broadcast(p: Padding, node: Node, operands: Sequence[Node], rank: int) -> Tags:
+    """The tags of a result whose operands are broadcast: (batch, 1) and (length) give (batch, length).
+
+    Raises BucketError if a dimension is padded in one operand, and not in another one: the places do not match.
+    """
     tags: list[dict[sympy.Symbol, int]] = [{} for _ in range(rank)]
     seen = [False] * rank
     for operand in operands:
@@ -92,6 +100,8 @@ def _steps(shape: Sequence[int], tags: Tags) -> Iterator[tuple[sympy.Symbol, int
 
 @RULES(aten.split, aten.split_with_sizes, aten.unbind, aten.roll)
 def by_position(p: Padding, node: Node, a: Arguments) -> Tagged:
+    """Ops that count positions in a dimension: `x.split(2, 1)` of (length, 4) splits real elements only, while
+    `x.split(2, 0)` is refused."""
     own = p.of(_source(node))
     taken = _dims(a.get("dim", a.get("dims")), len(own))
     if any(own[d] for d in taken):
@@ -123,6 +133,7 @@ def plain(p: Padding, size: int, tags: dict[sympy.Symbol, int]) -> bool:
 
 @RULES(aten.expand)
 def expand(p: Padding, node: Node, a: Arguments) -> Tagged:
+    """A dimension that is new or repeated is padded if its size is: (1, 3) that becomes (length, 3) gets padding."""
     new, own, shape = p.of_shape(node), p.of(_source(node)), p.shape(_source(node))
     lead = len(new) - len(own)
     tags = (own[d - lead] if d >= lead and shape[d - lead] != 1 else tags for d, tags in enumerate(new))
@@ -131,6 +142,7 @@ def expand(p: Padding, node: Node, a: Arguments) -> Tagged:
 
 @RULES(aten.unsqueeze)
 def unsqueeze(p: Padding, node: Node, a: Arguments) -> Tagged:
+    """A new dimension has no padding: (length) becomes (1, length)."""
     own = p.of(_source(node))
     at = a["dim"] % (len(own) + 1)
     return run(node, a), (*own[:at], {}, *own[at:])
@@ -138,6 +150,7 @@ def unsqueeze(p: Padding, node: Node, a: Arguments) -> Tagged:
 
 @RULES(aten.squeeze)
 def squeeze(p: Padding, node: Node, a: Arguments) -> Tagged:
+    """The other dimensions keep their padding: (1, length) becomes (length)."""
     own, shape = p.of(_source(node)), p.shape(_source(node))
     gone = [d for d in _dims(a.get("dim"), len(own)) if shape[d] == 1]
     return run(node, a), tuple(tags for d, tags in enumerate(own) if d not in gone)
@@ -145,11 +158,13 @@ def squeeze(p: Padding, node: Node, a: Arguments) -> Tagged:
 
 @RULES(aten.t)
 def t(p: Padding, node: Node, a: Arguments) -> Tagged:
+    """(length, 3) becomes (3, length)."""
     return run(node, a), p.of(_source(node))[::-1]
 
 
 @RULES(aten.transpose)
 def transpose(p: Padding, node: Node, a: Arguments) -> Tagged:
+    """(batch, length, 3) becomes (batch, 3, length) for the dimensions 1 and 2."""
     tags, i, j = list(p.of(_source(node))), a["dim0"], a["dim1"]
     tags[i], tags[j] = tags[j], tags[i]
     return run(node, a), tuple(tags)
@@ -157,12 +172,15 @@ def transpose(p: Padding, node: Node, a: Arguments) -> Tagged:
 
 @RULES(aten.permute)
 def permute(p: Padding, node: Node, a: Arguments) -> Tagged:
+    """(batch, length, 3) becomes (length, 3, batch) for the dimensions 1, 2, 0."""
     own = p.of(_source(node))
     return run(node, a), tuple(own[d] for d in a["dims"])
 
 
 @RULES(aten.slice)
 def slice_(p: Padding, node: Node, a: Arguments) -> Tagged:
+    """A slice may leave a padded dimension whole, or cut one without padding to a padded size: `table[:length]`, with a
+    length of 5 that is padded to 8, takes 8 rows. `x[1:]` of (length) is refused."""
     own, dim = p.of(_source(node)), a["dim"] % len(p.of(_source(node)))
     new = p.of_shape(node)[dim]
     if (own[dim] or new) and (a["start"] not in (None, 0) or a["step"] != 1):
@@ -177,6 +195,8 @@ def slice_(p: Padding, node: Node, a: Arguments) -> Tagged:
 
 @RULES(aten.cat, aten.stack)
 def joined(p: Padding, node: Node, a: Arguments) -> Tagged:
+    """`cat` joins along dimensions without padding: two tensors of (length, 3) become (length, 6). `stack` makes a new
+    dimension, which has no padding."""
     result, tags = run(node, a), p.of(_operands(node)[0])
     dim = a["dim"] % result.dim()
     stacked = facts.packet(node.target) is aten.stack
@@ -187,6 +207,8 @@ def joined(p: Padding, node: Node, a: Arguments) -> Tagged:
 
 @RULES(Fact.CREATES)
 def created(p: Padding, node: Node, a: Arguments) -> Tagged:
+    """A new tensor gets the padded size: `arange(length)` has 8 elements for a length of 5 that is padded to 8.
+    `arange(length + 1)` is refused, since it has no bucket."""
     for size in node.meta["val"].shape:
         expr = size.node.expr if isinstance(size, torch.SymInt) else sympy.Integer(size)
         if set(p.padded) & expr.free_symbols and not expr.is_Symbol:
@@ -196,6 +218,7 @@ def created(p: Padding, node: Node, a: Arguments) -> Tagged:
 
 @RULES(aten.scalar_tensor)
 def scalar(p: Padding, node: Node, a: Arguments) -> Tagged:
+    """A scalar has no dimensions that could be padded."""
     return torch.as_tensor(a["s"]).to(node.meta["val"].dtype), ()
 
 
@@ -208,6 +231,7 @@ HIGHEST = {aten.amin, aten.argmin, aten.min}
 
 
 def _neutral(op: OpOverloadPacket, dtype: torch.dtype) -> float:
+    """The number that changes no result of a reduction: 0 for sums, -inf for `amax` of floats, 1 for products."""
     if op in NEUTRAL:
         return NEUTRAL[op]
     if dtype.is_floating_point:
@@ -219,6 +243,8 @@ def _neutral(op: OpOverloadPacket, dtype: torch.dtype) -> float:
 
 @RULES(Fact.REDUCES)
 def reduction(p: Padding, node: Node, a: Arguments) -> Tagged:
+    """The padding gets the neutral number first. A mean divides by the real count: for a length of 5 that is padded to
+    8, it is the sum with three zeros, divided by 5."""
     own, op = p.of(_source(node)), facts.packet(node.target)
     if op not in {*NEUTRAL, *LOWEST, *HIGHEST}:
         raise p.refused(node, NO_RULE)
@@ -239,6 +265,7 @@ def reduction(p: Padding, node: Node, a: Arguments) -> Tagged:
 
 @RULES(aten._softmax, aten._safe_softmax, aten._log_softmax)
 def softmax(p: Padding, node: Node, a: Arguments) -> Tagged:
+    """The padding gets -inf, whose exponential is 0, so that the real elements share all of the 1."""
     own = p.of(_source(node))
     return run(node, a | {"self": p.masked(a["self"], own, [a["dim"]], -math.inf)}), own
 
@@ -259,6 +286,8 @@ def along_one(p: Padding, node: Node, a: Arguments) -> Tagged:
 
 @RULES(aten.mm, aten.bmm, aten.addmm, aten.baddbmm, aten.mv, aten.dot)
 def matmul(p: Padding, node: Node, a: Arguments) -> Tagged:
+    """The dimension that is summed gets zeros in its padding: (4, length) @ (length, 3) adds as many zeros as it has
+    padding. The padding of the other dimensions stays: (length, 4) @ (4, 3) gives (length, 3)."""
     names = ("mat1", "mat2") if "mat1" in a else ("batch1", "batch2") if "batch1" in a else ("self", "mat2")
     names = names if names[1] in a else ("self", "vec" if "vec" in a else "tensor")
     by_name = arguments(node)
@@ -275,6 +304,8 @@ def matmul(p: Padding, node: Node, a: Arguments) -> Tagged:
 
 @RULES(aten._scaled_dot_product_flash_attention_for_cpu)
 def attention(p: Padding, node: Node, a: Arguments) -> Tagged:
+    """A mask hides padded keys: with 5 keys that are padded to 8, the scores of the last three are -inf. Under a causal
+    mask, no real query sees them, because they come last."""
     query, key, content = (p.of(n) for n in node.args[:3])
     if key[3] or key != content or query[:2] != key[:2]:  # a query is as deep as its keys
         raise p.refused(node, "its operands are padded differently")
@@ -301,58 +332,6 @@ def _attention_mask(p: Padding, a: Arguments, key: Tags) -> torch.Tensor:
     )
 
 
-# --- look-ups: positions in the padding become 0, which is always there
-
-
-def looks_up(p: Padding, node: Node, x: Node, dim: int) -> None:
-    """Refuses an op that finds elements of `x` by their positions along `dim`, if padding changes these.
-
-    In a dimension of batch * length whose length is padded, only the first `length` elements keep their positions.
-    """
-    if p.of(x)[dim] and not plain(p, p.shape(x)[dim], p.of(x)[dim]):
-        raise p.refused(node, "it looks up positions of a dimension of several sizes")
-
-
-@RULES(aten.embedding)
-def embedding(p: Padding, node: Node, a: Arguments) -> Tagged:
-    weight, indices = (p.of(n) for n in node.args[:2])
-    looks_up(p, node, node.args[0], 0)
-    places = p.masked(a["indices"], indices, range(len(indices)), 0)
-    return run(node, a | {"indices": places}), (*indices, *weight[1:])
-
-
-@RULES(aten.gather, aten.index_select)
-def gather(p: Padding, node: Node, a: Arguments) -> Tagged:
-    own, index = p.of(node.args[0]), p.of(node.args[2])
-    dim = a["dim"] % max(len(own), 1)
-    if own:
-        looks_up(p, node, node.args[0], dim)
-    selects = facts.packet(node.target) is aten.index_select
-    if not selects and own[:dim] + own[dim + 1 :] != index[:dim] + index[dim + 1 :]:
-        raise p.refused(node, "its operands are padded differently")
-    places = p.masked(a["index"], index, range(len(index)), 0)
-    tags = (*own[:dim], *index, *own[dim + 1 :]) if selects else index
-    return run(node, a | {"index": places}), tags
-
-
-@RULES(aten.index, aten._unsafe_index)
-def index(p: Padding, node: Node, a: Arguments) -> Tagged:
-    own, given = p.of(node.args[0]), {d: n for d, n in enumerate(node.args[1]) if isinstance(n, Node)}
-    if any(a["indices"][d].dtype is torch.bool for d in given):
-        raise p.refused(node, "it picks by a mask")
-    places = list(a["indices"])
-    for d, n in given.items():
-        looks_up(p, node, node.args[0], d)
-        places[d] = p.masked(places[d], p.of(n), range(len(p.of(n))), 0)
-        for symbol in own[d]:  # what counts from the end does so from the real one
-            places[d] = torch.where(places[d] < 0, places[d] + p.lengths[symbol], places[d])
-    tags = _broadcast(p, node, list(given.values()), max(places[d].dim() for d in given))
-    first, last = min(given), max(given)
-    rest = tuple(t for d, t in enumerate(own) if d not in given)
-    front = first if last - first < len(given) else 0  # where the indexed dimensions are not neighbours
-    return run(node, a | {"indices": places}), (*rest[:front], *tags, *rest[front:])
-
-
 # --- ops that work on each element of some dimensions alone
 
 
@@ -361,6 +340,7 @@ def _independent(mixed: Callable[[Arguments, int], Sequence[int]], *ops: OpOverl
 
     @RULES(*ops)
     def alone(p: Padding, node: Node, a: Arguments) -> Tagged:
+        """With mixed dimension 2, (batch, length, 4) keeps its padding, and (batch, 4, length) is refused."""
         own = p.of(node.args[0])
         if any(own[d] for d in mixed(a, len(own))) or any(any(p.of(n)) for n in _operands(node)[1:]):
             raise p.refused(node, "it mixes along a padded dimension")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import torch
 from torch.fx import Node
 
+from tt_torch.dynamo.buckets.lookups import looks_up
 from tt_torch.dynamo.buckets.padding import Padding
 from tt_torch.dynamo.buckets.registry import RULES, Tagged
-from tt_torch.dynamo.buckets.rules import looks_up, plain, run
+from tt_torch.dynamo.buckets.rules import plain, run
 from tt_torch.dynamo.types import Arguments
 
 aten = torch.ops.aten
@@ -15,7 +16,7 @@ aten = torch.ops.aten
 
 @RULES(aten.flip)
 def flip(p: Padding, node: Node, a: Arguments) -> Tagged:
-    """Reverses the order of the real elements. The padding gets any of them."""
+    """Reverses the real elements: a, b, c, padding becomes c, b, a, and any of them in the padding."""
     x, own = a["self"], p.of(node.args[0])
     for dim in (d % x.dim() for d in a["dims"]):
         if not own[dim]:
@@ -31,7 +32,8 @@ def flip(p: Padding, node: Node, a: Arguments) -> Tagged:
 
 @RULES(aten.index_put, aten._unsafe_index_put)
 def index_put(p: Padding, node: Node, a: Arguments) -> Tagged:
-    """An index_put that accumulates. The padding adds zero at the first position."""
+    """An index_put that accumulates. Padded values add zero at position 0: (length) positions and values change a
+    tensor of 9 as the real ones do."""
     own, given = p.of(node.args[0]), node.args[1]
     at = [d for d, i in enumerate(given) if i is not None]
     if any(own) or len(at) != 1 or not a.get("accumulate") or a["indices"][at[0]].dtype is torch.bool:
@@ -45,7 +47,8 @@ def index_put(p: Padding, node: Node, a: Arguments) -> Tagged:
 
 @RULES(aten.scatter, aten.scatter_add)
 def scatter(p: Padding, node: Node, a: Arguments) -> Tagged:
-    """Writes at real positions along `dim`, and position by position in all other dimensions."""
+    """Writes at positions along `dim`, where positions and values have no padding. Other dimensions keep theirs: those
+    of (batch, 2) are written to (batch, 9)."""
     own, index = p.of(node.args[0]), p.of(node.args[2])
     dim = a["dim"] % max(len(own), 1)
     source = p.of(node.args[3]) if isinstance(node.args[3], Node) and a.get("src") is not None else index

@@ -47,9 +47,11 @@ class Analysis:
         self.given |= self.unknown_casts
 
     def raw(self, limits: Mapping[Node, int]) -> Raw:
+        """The interval of each result, if the size of each input is not above its limit. Values are not yet wrapped."""
         return intervals(self.nodes, self.given | {n: _limited(n, limit) for n, limit in limits.items()})
 
     def inexact(self, raw: Raw) -> dict[Node, str]:
+        """The nodes that the device would not compute exactly, with the reason."""
         reasons = {node: _reason(node, raw) for node in self.nodes if _computes(node)}
         return {node: reason for node, reason in reasons.items() if reason}
 
@@ -87,6 +89,7 @@ class Analysis:
 
 
 def _limited(node: Node, level: int) -> Interval:
+    """The values of an input that are not larger than `level`: -8 .. 8 for int64, 0 .. 8 for uint8."""
     low, high = of_dtype(value(node).dtype)
     return Interval(max(low, -level, DEVICE.low), min(high, level, DEVICE.high))
 
@@ -170,6 +173,7 @@ def intervals(nodes: Sequence[Node], given: Mapping[Node, Interval]) -> Raw:
 
 
 def _of_node(node: Node, given: Mapping[Node, Interval], raw: Raw, of: Of) -> tuple[Interval, ...]:
+    """The interval of each result of a node: the given one, that of its rule, or all values of the dtype."""
     if node in given:
         return (given[node],)
     if node.target is operator.getitem and node.args[0] in raw:

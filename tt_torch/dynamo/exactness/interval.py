@@ -15,18 +15,23 @@ class Interval(NamedTuple):
     high: float
 
     def within(self, other: Interval) -> bool:
+        """1 .. 2 is within 0 .. 2."""
         return other.low <= self.low and self.high <= other.high
 
     def __or__(self, other: Interval) -> Interval:
+        """The values of both, and those between them: 0 .. 1 | 4 .. 5 is 0 .. 5."""
         return Interval(min(self.low, other.low), max(self.high, other.high))
 
     def __neg__(self) -> Interval:
+        """-(1 .. 2) is -2 .. -1."""
         return Interval(-self.high, -self.low)
 
     def plus(self, other: Interval) -> Interval:
+        """0 .. 3 plus -1 .. 5 is -1 .. 8."""
         return Interval(self.low + other.low, self.high + other.high)
 
     def times(self, other: Interval) -> Interval:
+        """-2 .. 3 times 4 .. 5 is -10 .. 15."""
         return hull(*(a * b for a in self for b in other))
 
 
@@ -35,12 +40,14 @@ ZERO, BIT = Interval(0, 0), Interval(0, 1)
 
 
 def hull(*values: float) -> Interval:
+    """The smallest interval with these values: 3, -1 and 2 give -1 .. 3. With NaN it is ANYTHING."""
     if any(math.isnan(v) for v in values):  # infinity times zero
         return ANYTHING
     return Interval(min(values), max(values))
 
 
 def of_dtype(dtype: torch.dtype) -> Interval:
+    """All values of a dtype: 0 .. 255 for uint8, ANYTHING for floats."""
     if dtype is torch.bool:
         return BIT
     if dtype.is_floating_point or dtype.is_complex:

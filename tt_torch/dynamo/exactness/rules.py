@@ -25,14 +25,15 @@ from tt_torch.torch_private.ops import schema
 aten = torch.ops.aten
 LARGEST_POWER = 128  # larger exponents would only give numbers with very many digits
 
-# A rule gets a node, its arguments by schema name, and what gives the interval of one that is a node or a number. It
-# gives the interval of every result, or one for each.
+# A rule gets a node, its arguments by schema name, and a function that gives the interval of an argument. It returns
+# one interval for all results of the op, or one for each.
 Of: TypeAlias = Callable[[Argument], Interval]
 Rule: TypeAlias = Callable[[Node, Arguments, Of], Interval | tuple[Interval, ...]]
 RULES = ByOp[Rule]()
 
 
 def _count(node: Node) -> int:
+    """The number of elements of a result."""
     return value(node).numel()
 
 
@@ -59,17 +60,19 @@ def kept(node: Node, a: Arguments, of: Of) -> Interval | tuple[Interval, ...]:
 
 
 def whole_numbers(x: Interval) -> Interval:
-    """The next integers below and above, for all kinds of rounding."""
+    """The next integers below and above, for all kinds of rounding: 0.5 .. 2.5 gives 0 .. 3."""
     return Interval(math.floor(x.low), math.ceil(x.high)) if math.isfinite(x.high - x.low) else x
 
 
 @RULES(aten.ceil, aten.floor, aten.round, aten.trunc)
 def whole(node: Node, a: Arguments, of: Of) -> Interval:
+    """`round` of 0.5 .. 2.5 is in 0 .. 3."""
     return whole_numbers(of(a["self"]))
 
 
 @RULES(Fact.POSITIONS)
 def places(node: Node, a: Arguments, of: Of) -> Interval:
+    """Positions and counts in 12 elements are in -1 .. 12."""
     if value(node).is_floating_point():
         return ANYTHING  # `bincount` of weights is their sum
     return Interval(-1, max(_count(n) for n in node.all_input_nodes))
@@ -80,12 +83,14 @@ def places(node: Node, a: Arguments, of: Of) -> Interval:
 
 @RULES(Fact.FILLS, Fact.ALLOCATES, aten.eye)
 def filled(node: Node, a: Arguments, of: Of) -> Interval:
-    """One number, or zeros and ones. An `empty` tensor may have any values, so it may have these."""
+    """One number, or zeros and ones: `full` of 7 is 7 .. 7. An `empty` tensor may have any values, so it may have
+    these."""
     return next((of(a[name]) for name in ("fill_value", "value", "s") if name in a), BIT)
 
 
 @RULES(aten.arange)
 def sequence(node: Node, a: Arguments, of: Of) -> Interval:
+    """`arange(2, 10)` is in 2 .. 10."""
     return hull(a.get("start") or 0, a["end"])
 
 
@@ -94,26 +99,31 @@ def sequence(node: Node, a: Arguments, of: Of) -> Interval:
 
 @RULES(aten.add)
 def add(node: Node, a: Arguments, of: Of) -> Interval:
+    """0 .. 3 plus -1 .. 5 is in -1 .. 8, and with alpha=2 in -2 .. 13."""
     return of(a["self"]).plus(of(a["other"]).times(of(a["alpha"])))
 
 
 @RULES(aten.sub)
 def subtract(node: Node, a: Arguments, of: Of) -> Interval:
+    """0 .. 3 minus -1 .. 5 is in -5 .. 4."""
     return of(a["self"]).plus(-of(a["other"]).times(of(a["alpha"])))
 
 
 @RULES(aten.rsub)
 def subtract_from(node: Node, a: Arguments, of: Of) -> Interval:
+    """The second operand minus the first one: -1 .. 5 minus 0 .. 3 is in -4 .. 5."""
     return of(a["other"]).plus(-of(a["self"]).times(of(a["alpha"])))
 
 
 @RULES(aten.mul)
 def multiply(node: Node, a: Arguments, of: Of) -> Interval:
+    """-2 .. 3 times 4 .. 5 is in -10 .. 15."""
     return of(a["self"]).times(of(a["other"]))
 
 
 @RULES(aten.pow)
 def power(node: Node, a: Arguments, of: Of) -> Interval:
+    """-3 .. 2 to the power of 2 is in 0 .. 9, and 2 .. 3 to the power of 1 .. 4 in 1 .. 81."""
     exponent = a.get("exponent")
     if isinstance(exponent, int) and 0 <= exponent <= LARGEST_POWER:
         return _power(of(a["self"]), exponent)
@@ -124,33 +134,39 @@ def power(node: Node, a: Arguments, of: Of) -> Interval:
 
 
 def _power(base: Interval, exponent: int) -> Interval:
+    """-3 .. 2 to the power of 3 is in -27 .. 8."""
     return hull(base.low**exponent, base.high**exponent, 0 if base.low <= 0 <= base.high else base.low**exponent)
 
 
 @RULES(aten.neg)
 def negate(node: Node, a: Arguments, of: Of) -> Interval:
+    """The negative of -3 .. 2 is in -2 .. 3."""
     return -of(a["self"])
 
 
 @RULES(aten.abs)
 def absolute(node: Node, a: Arguments, of: Of) -> Interval:
+    """The size of -3 .. 2 is in 0 .. 3."""
     x = of(a["self"])
     return Interval(0 if x.low <= 0 <= x.high else min(abs(v) for v in x), max(abs(v) for v in x))
 
 
 @RULES(aten.relu, aten.hardtanh)
 def positive(node: Node, a: Arguments, of: Of) -> Interval:
+    """`relu` of -3 .. 2 is in 0 .. 2, and `hardtanh` with the lower end -1 in -1 .. 2."""
     x = of(a["self"])
     return hull(max(x.low, min(0, a.get("min_val") or 0)), max(x.high, 0)) if math.isfinite(x.high - x.low) else x
 
 
 @RULES(aten.sign, aten.sgn)
 def sign(node: Node, a: Arguments, of: Of) -> Interval:
+    """All signs are in -1 .. 1."""
     return Interval(-1, 1)
 
 
 @RULES(aten.clamp, aten.clamp_min, aten.clamp_max)
 def clamp(node: Node, a: Arguments, of: Of) -> Interval:
+    """-3 .. 2 with the lower bound 0 is in 0 .. 2."""
     x = of(a["self"])
     if value(node).dtype.is_floating_point and x == ANYTHING:
         return x  # NaN stays NaN
@@ -164,6 +180,7 @@ def clamp(node: Node, a: Arguments, of: Of) -> Interval:
 
 @RULES(aten.maximum, aten.minimum)
 def extreme(node: Node, a: Arguments, of: Of) -> Interval:
+    """The maximum of -1 .. 5 and 0 .. 3 is in 0 .. 5, the minimum in -1 .. 3."""
     x, y = of(a["self"]), of(a["other"])
     choose = max if facts.packet(node.target) is aten.maximum else min
     return Interval(choose(x.low, y.low), choose(x.high, y.high))
@@ -171,7 +188,10 @@ def extreme(node: Node, a: Arguments, of: Of) -> Interval:
 
 @RULES(aten.div)
 def divide(node: Node, a: Arguments, of: Of) -> Interval:
-    """The quotient is largest for the divisors nearest to zero on either side. It is infinite or NaN for zero."""
+    """The quotient is largest for the divisors nearest to zero on either side. It is infinite or NaN for zero.
+
+    6 .. 9 divided by 2 .. 3 is in 2 .. 4.5.
+    """
     x, y = of(a["self"]), of(a["other"])
     if value(node).is_floating_point():
         bad = y.low <= 0 <= y.high or ANYTHING in (x, y)
@@ -182,6 +202,7 @@ def divide(node: Node, a: Arguments, of: Of) -> Interval:
 
 @RULES(aten.remainder)
 def remainder(node: Node, a: Arguments, of: Of) -> Interval:
+    """`x % 5` is in 0 .. 5."""
     x, y = of(a["self"]), of(a["other"])
     if x == ANYTHING or (value(node).dtype.is_floating_point and y.low <= 0 <= y.high):
         return ANYTHING
@@ -192,12 +213,13 @@ def remainder(node: Node, a: Arguments, of: Of) -> Interval:
 
 
 def _mask(*operands: Interval) -> int:
-    """The largest number with as many bits as the operands need."""
+    """The largest number with as many bits as the operands need: 7 for 0 .. 5."""
     return 2 ** max(int(v).bit_length() for x in operands for v in x) - 1
 
 
 @RULES(aten.bitwise_and, aten.bitwise_or, aten.bitwise_xor)
 def bitwise(node: Node, a: Arguments, of: Of) -> Interval:
+    """`x & 6` is in 0 .. 6, and `x | y` with 0 .. 5 and 0 .. 2 in 0 .. 7."""
     x, y = of(a["self"]), of(a["other"])
     if facts.packet(node.target) is aten.bitwise_and and max(x.low, y.low) >= 0:
         return Interval(0, min(v.high for v in (x, y) if v.low >= 0))
@@ -206,25 +228,28 @@ def bitwise(node: Node, a: Arguments, of: Of) -> Interval:
 
 @RULES(aten.bitwise_not)
 def invert(node: Node, a: Arguments, of: Of) -> Interval:
+    """`~x` with 0 .. 3 is in -4 .. -1."""
     x = of(a["self"])
     return BIT if value(node).dtype is torch.bool else Interval(-x.high - 1, -x.low - 1)
 
 
 @RULES(aten.bitwise_left_shift)
 def shift_left(node: Node, a: Arguments, of: Of) -> Interval:
-    """A shift by a negative number of bits gives zero."""
+    """0 .. 3 shifted by 0 .. 2 bits is in 0 .. 12. A shift by a negative number of bits gives zero."""
     most = of(a["other"]).high
     return of(a["self"]).times(Interval(0, 2 ** max(most, 0))) if most < 64 else ANYTHING
 
 
 @RULES(aten.bitwise_right_shift)
 def shift_right(node: Node, a: Arguments, of: Of) -> Interval:
+    """-8 .. 3 stays within -8 .. 3, and 2 .. 3 may become 0."""
     x = of(a["self"])
     return Interval(min(x.low, 0), max(x.high, 0))
 
 
 @RULES(composites.logical_right_shift)
 def shift_in_zeros(node: Node, a: Arguments, of: Of) -> Interval:
+    """32 bits of which 28 are shifted out are in 0 .. 15."""
     return Interval(0, 2 ** (32 - a["bits"]) - 1)
 
 
@@ -232,12 +257,12 @@ def shift_in_zeros(node: Node, a: Arguments, of: Of) -> Interval:
 
 
 def _many(x: Interval, count: int) -> Interval:
-    """The interval of sums of up to `count` values."""
+    """The interval of sums of up to `count` values: up to 4 of -1 .. 2 give -4 .. 8."""
     return Interval(min(0, x.low * count), max(0, x.high * count)) if math.isfinite(x.high - x.low) else x
 
 
 def _together(node: Node, a: Arguments) -> int:
-    """The number of elements that a reduction combines, or a scan at its end."""
+    """The number of elements that a reduction combines, or a scan at its end: 3 for (2, 3) along dimension 1."""
     x = value(a["self"])
     if isinstance(a.get("dim"), int):
         return x.shape[a["dim"]] if x.dim() else 1
@@ -246,11 +271,13 @@ def _together(node: Node, a: Arguments) -> int:
 
 @RULES(aten.sum, aten.cumsum)
 def total(node: Node, a: Arguments, of: Of) -> Interval:
+    """The sum of 4 elements in -1 .. 2 is in -4 .. 8."""
     return _many(of(a["self"]), _together(node, a))
 
 
 @RULES(mesh_ops.all_reduce, mesh_ops.reduce_scatter)
 def of_chips(node: Node, a: Arguments, of: Of) -> Interval:
+    """The sum over 2 chips of -1 .. 2 is in -2 .. 4, and the maximum in -1 .. 2."""
     x = of(a["self"])
     if a["reduce"] in ("max", "min"):
         return x
@@ -259,11 +286,12 @@ def of_chips(node: Node, a: Arguments, of: Of) -> Interval:
 
 @RULES(Fact.PRODUCTS)
 def product(node: Node, a: Arguments, of: Of) -> Interval:
+    """The product of 3 elements in 0 .. 2 is in -8 .. 8."""
     return _product(of(a["self"]), _together(node, a))
 
 
 def _product(x: Interval, count: int) -> Interval:
-    """The interval of products of up to `count` values."""
+    """The interval of products of up to `count` values: up to 3 of 0 .. 2 give -8 .. 8."""
     size = max(abs(v) for v in x)
     if size <= 1:
         return Interval(-size, size) | BIT
@@ -272,12 +300,14 @@ def _product(x: Interval, count: int) -> Interval:
 
 @RULES(aten.mm, aten.bmm, aten.dot, aten.mv)
 def matmul(node: Node, a: Arguments, of: Of) -> Interval:
+    """Rows of 4 elements in 0 .. 2 times columns in -1 .. 3 are in -8 .. 24."""
     left, right = node.all_input_nodes[0], node.all_input_nodes[-1]
     return _many(of(left).times(of(right)), value(left).shape[-1])
 
 
 @RULES(aten.addmm, aten.baddbmm)
 def add_matmul(node: Node, a: Arguments, of: Of) -> Interval:
+    """10 .. 10 plus rows of 4 elements in 0 .. 2 times columns in -1 .. 3 is in 2 .. 34."""
     first, left, right = (v for v in a.values() if isinstance(v, Node))
     product = _many(of(left).times(of(right)), value(left).shape[-1])
     return of(first).times(of(a["beta"])).plus(product.times(of(a["alpha"])))
@@ -285,7 +315,10 @@ def add_matmul(node: Node, a: Arguments, of: Of) -> Interval:
 
 @RULES(aten.scatter_add, aten.scatter_reduce)
 def accumulated(node: Node, a: Arguments, of: Of) -> Interval:
-    """Each element may get the sum of the whole source, or its largest or smallest element."""
+    """Each element may get the sum of the whole source, or its largest or smallest element.
+
+    Three values of 0 .. 2 that are added to ones give 1 .. 7.
+    """
     if a.get("reduce") not in (None, "sum", "amax", "amin"):
         return ANYTHING
     source = a["src"] if "src" in a else a["values"]
@@ -296,4 +329,5 @@ def accumulated(node: Node, a: Arguments, of: Of) -> Interval:
 
 @RULES(aten.sigmoid, aten._softmax, aten.tanh, aten.sin, aten.cos, aten.erf)
 def unit(node: Node, a: Arguments, of: Of) -> Interval:
+    """The sine of -9 .. 9 is in -1 .. 1. For an infinity it would be NaN."""
     return Interval(-1, 1) if math.isfinite(sum(map(abs, of(node.all_input_nodes[0])))) else ANYTHING

@@ -28,7 +28,10 @@ class ExactnessWarning(UserWarning):
 @dataclass(frozen=True)
 class Limit:
     """The interval of an input of integers for which the program is exact, and the op that may leave 32 bits beyond it.
-    Of an input of float64, it is the interval of float32, in which infinities and NaN are the same."""
+
+    An input of float64 has the interval of float32. Infinities and NaN are the same in float32, so
+    they are not compared.
+    """
 
     name: str
     interval: Interval
@@ -84,6 +87,8 @@ class ExactRunner:
         return results[:-1]
 
     def _fits(self, position: int, x: torch.Tensor, interval: Interval) -> bool:
+        """Whether an input has values in the interval only. An input that stays on the device is read
+        again only after a change."""
         if position not in self.resident or x.is_inference() or of_all_chips(x) is not x:
             return _finite(x).within(interval)
         now, (known, *seen) = [x.data_ptr(), version(x)], self._seen.get(position, (None,))
@@ -119,6 +124,7 @@ def _holds(flag: torch.Tensor) -> bool:
 
 
 def _finite(x: torch.Tensor) -> Interval:
+    """The interval of the finite values: 1, 3 and NaN give 1 .. 3."""
     x = of_all_chips(x)
     return of_values(x[x.isfinite()] if x.is_floating_point() else x)
 

@@ -50,7 +50,8 @@ def flip(b: Builder, x: Value, dims: Sequence[int]) -> Value:
 
 
 def spread(b: Builder, x: Value, steps: Sequence[int], value: Fill) -> Value:
-    """Puts `value` between neighbouring elements, so that they are `steps` apart in each dimension."""
+    """Puts `value` between neighbouring elements, so that they are `steps` apart in each dimension: with a step of 2
+    and the value 0, the elements 1, 2, 3 become 1, 0, 2, 0, 3."""
     for dim, step in enumerate(steps):
         before, size, after = shape(x)[:dim], shape(x)[dim], shape(x)[dim + 1 :]
         if step == 1 or size < 2:

@@ -49,7 +49,10 @@ def convolution(op: Op, b: Builder) -> Value | None:
 
 
 def _groups(op: Op, b: Builder, x: Value) -> tuple[Value, int]:
-    """Batch groups as feature groups: each group of the batch makes a part of the output features."""
+    """Batch groups as feature groups: each group of the batch makes a part of the output features.
+
+    (batch 4, size 5, features 3) in 2 batch groups becomes (batch 2, size 5, features 6) in 2 feature groups.
+    """
     groups, batches = attrs.integer(op, "feature_group_count"), attrs.integer(op, "batch_group_count")
     if batches == 1:
         return x, groups
@@ -62,6 +65,7 @@ def _groups(op: Op, b: Builder, x: Value) -> tuple[Value, int]:
 def _of_integers(b: Builder, x: Value, weight: Value, window: Attrs) -> Value:
     """A sum over the places in the kernel, each of which is a product of matrices: TTNN's convolutions take floats.
 
+    For a kernel of 3, these are x[:-2] @ w[0] + x[1:-1] @ w[1] + x[2:] @ w[2].
     `x` is (batch, sizes..., channels), and `weight` (features, channels of a group, kernel...).
     """
     x = padded(b, x, [0, 0, *window["padding"], 0, 0], 0)
@@ -97,6 +101,7 @@ def _conv1d(b: Builder, x: Value, weight: Value, window: Attrs) -> Value:
 
 
 def _conv2d(b: Builder, x: Value, weight: Value, window: Attrs) -> Value:
+    """Images of (batch, height, width, channels) are flattened to (1, 1, batch * height * width, channels) for TTNN."""
     batch, height, width, channels = shape(x)
     out, _, *kernel = shape(weight)
     x = b("ttir.reshape", x, shape=[1, 1, batch * height * width, channels])

@@ -16,7 +16,7 @@ from tt_torch.mlir.types import Op, Value
 
 @RULES.rewrites("stablehlo.dynamic_slice")
 def dynamic_slice(op: Op, b: Builder) -> Value:
-    """Looks up the elements, one dimension after the other."""
+    """Looks up the elements, one dimension after the other. A slice of 4 from 8 on in 10 elements begins at 6."""
     x, *starts = op.operands
     for dim, count in enumerate(attrs.ints(op, "slice_sizes") or []):
         if count != shape(x)[dim]:
@@ -32,8 +32,8 @@ def dynamic_update_slice(op: Op, b: Builder) -> Value:
 
 
 def written(b: Builder, x: Value, update: Value, starts: Sequence[Value | None], moving: Sequence[int]) -> Value:
-    """Writes `update` by a scatter along the first dimension; the part that it writes is updated along the others
-    before."""
+    """Writes `update` by a scatter along the first of the dimensions `moving`, in which it is smaller than `x`. Before
+    that, the same part of `x` is updated along the others."""
     if not moving:
         return update
     dim, *others = moving
@@ -47,7 +47,7 @@ def written(b: Builder, x: Value, update: Value, starts: Sequence[Value | None],
 
 
 def _places(b: Builder, start: Value, count: int, size: int) -> Value:
-    """`count` positions from `start` on, within `size`."""
+    """`count` positions from `start` on, within `size`: 4 positions from 8 on within 10 are 6, 7, 8, 9."""
     latest = size - count
     if dtype(start).width < 32:  # the latest position may be beyond such an integer
         start = b("ttir.typecast", start, dtype=ir.IntegerType.get_signless(32))

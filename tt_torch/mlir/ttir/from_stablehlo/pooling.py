@@ -24,7 +24,11 @@ SCANS = {op.facts["scan_of"]: name for name, op in ods.OPS.items() if "scan_of" 
 
 @dataclass(frozen=True)
 class Span:
-    """A window along one dimension."""
+    """A window along one dimension: the elements that it takes, the step to the next one, the distance between the
+    elements, and the padding at the begin and at the end.
+
+    Span(3, 2, 1, 0, 1) has two positions over 4 elements: 0, 1, 2 and 2, 3, padding.
+    """
 
     size: int
     stride: int
@@ -37,7 +41,7 @@ class Span:
 
 
 def spans(op: Op) -> list[Span] | None:
-    """The windows of all dimensions; None where padding crops or elements are spread."""
+    """The windows of all dimensions; None if padding of less than 0 crops, or if there are gaps between elements."""
     pads = attrs.ints(op, "padding")
     if min(pads or [0]) < 0 or any(d != 1 for d in attrs.ints(op, "base_dilations") or []):
         return None
@@ -45,6 +49,7 @@ def spans(op: Op) -> list[Span] | None:
 
 
 def _spans(op: Op, pads: Sequence[int] | None) -> list[Span]:
+    """The windows of all dimensions with this padding, (low, high) of each dimension in turn; None is no padding."""
     sizes = attrs.ints(op, "window_dimensions")
     ones = [1] * len(sizes)
     strides, dilations = (attrs.ints(op, f"window_{name}") or ones for name in ("strides", "dilations"))
@@ -54,6 +59,7 @@ def _spans(op: Op, pads: Sequence[int] | None) -> list[Span]:
 
 @RULES.rewrites("stablehlo.reduce_window")
 def reduce_window(op: Op, b: Builder) -> Value | list[Value] | None:
+    """Maxima, sums, ... of windows: with a window of 2 and stride 2, the sums of 1, 2, 3, 4 are 3, 7."""
     names, count = combining(op), len(op.results)
     if names is None or not COMBINED.keys() >= set(names):
         return None
@@ -64,6 +70,7 @@ def reduce_window(op: Op, b: Builder) -> Value | list[Value] | None:
 
 
 def _reduced(op: Op, b: Builder, x: Value, initial: Value, combine: str) -> Value:
+    """One result of a `reduce_window`: as a cumulative op, as pooling of images, or else by _any_window."""
     windows, target = spans(op), REDUCTIONS.get(combine, "")
     logic = combine in ("and", "or", "xor")
     if windows is None or logic or 0 in shape(x) or not neutral(target, splat_of(initial), dtype(x), False):
@@ -80,7 +87,10 @@ def _reduced(op: Op, b: Builder, x: Value, initial: Value, combine: str) -> Valu
 
 
 def _any_window(op: Op, b: Builder, x: Value, initial: Value, combine: str) -> Value:
-    """Windows of any form. The padding has the initial value, which also takes part once by itself."""
+    """Windows of any form. The padding has the initial value, which also takes part once by itself.
+
+    Sums of windows of 2 over 1, 2, 3 with the initial value 10 are 13, 15.
+    """
     pads = attrs.ints(op, "padding") or [0] * 2 * len(shape(x))
     x = spread(b, x, attrs.ints(op, "base_dilations") or [1] * len(shape(x)), initial)
     x = padded(b, crop(b, x, pads), [max(0, p) for p in pads], initial)
@@ -91,7 +101,8 @@ def _any_window(op: Op, b: Builder, x: Value, initial: Value, combine: str) -> V
 
 def _along(b: Builder, x: Value, dim: int, combine: str, window: Span) -> Value:
     """Windows along one dimension. Two windows of 1, 2, 4, ... elements make one of twice the size, and those whose
-    sizes add up to the size of the window make the window."""
+    sizes add up to the size of the window make the window: one of 5 elements is made of its first one and of one of 4.
+    """
     positions = infer.window(shape(x)[dim], window.size, 1, 0, window.dilation)
     result, begin, size = None, 0, 1
     while size <= window.size:
@@ -109,14 +120,20 @@ def _along(b: Builder, x: Value, dim: int, combine: str, window: Span) -> Value:
 
 
 def _runs(window: Span, size: int) -> bool | None:
-    """Whether windows reach from each position to the start (True) or to the end (False); None for other windows."""
+    """Whether windows reach from each position to the start (True) or to the end (False); None for other windows.
+
+    Over 4 elements, those of 4 elements with a padding of (3, 0) reach to the start.
+    """
     if (window.size, window.stride, window.dilation) != (size, 1, 1):
         return None
     return {(size - 1, 0): True, (0, size - 1): False}.get((window.low, window.high))
 
 
 def _running(b: Builder, x: Value, dim: int, combine: str, forward: bool) -> Value:
-    """A cumulative op. If TTNN has no such op, it is computed over the last 1, 2, 4, ... elements."""
+    """A cumulative op. If TTNN has no such op, it is computed over the last 1, 2, 4, ... elements.
+
+    Maxima of 3, 1, 4, 1 forward are 3, 3, 4, 4, and backward 4, 4, 4, 1.
+    """
     if forward and combine in SCANS:
         return b(SCANS[combine], x, dim=dim)
     size, reach = shape(x)[dim], 1
@@ -128,8 +145,8 @@ def _running(b: Builder, x: Value, dim: int, combine: str, forward: bool) -> Val
 
 
 def _pooled(b: Builder, x: Value, combine: str, sliding: Sequence[int], windows: Sequence[Span]) -> Value:
-    """Maxima or sums, over two dimensions at a time. The library refuses padding of more than half a window, so such
-    padding is a separate op."""
+    """Maxima or sums, over two dimensions at a time. The library refuses padding of more than half a window, such as 2
+    beside a window of 3, so this padding is a separate op."""
     if any(2 * max(windows[d].low, windows[d].high) > windows[d].size for d in sliding):
         pads = [p if d in sliding else 0 for d, w in enumerate(windows) for p in (w.low, w.high)]
         x = padded(b, x, pads, -math.inf if combine == "maximum" else 0.0)
@@ -140,6 +157,7 @@ def _pooled(b: Builder, x: Value, combine: str, sliding: Sequence[int], windows:
 
 
 def _pooled_over(b: Builder, x: Value, combine: str, dims: Sequence[int], windows: Sequence[Span]) -> Value:
+    """Maxima or sums over one or two dimensions. A sum is the average times the size of the window."""
     images = Images(shape(x), dims)
     pair = [Span(1, 1, 1, 0, 0)] * (2 - len(dims)) + [windows[d] for d in dims]
     sizes = images.attributes(pair) | {
@@ -192,7 +210,10 @@ class Images:
 
 @RULES.rewrites("stablehlo.select_and_scatter")
 def select_and_scatter(op: Op, b: Builder) -> Value | None:
-    """The gradient of max pooling over one or two dimensions: it is added at the position of each first maximum."""
+    """The gradient of max pooling over one or two dimensions: it is added at the position of each first maximum.
+
+    Gradients 10, 20 of windows of 2 with stride 2 over 1, 2, 4, 3 give 0, 10, 20, 0.
+    """
     x, source, initial = op.operands
     windows = spans(op)
     selected, scattered = (_only_compare(region) for region in op.operation.regions)
