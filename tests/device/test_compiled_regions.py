@@ -155,6 +155,18 @@ def test_graph_breaks(name):
     assert len(frames) == 2, "Dynamo compiled a function of the device's as a program of its own"
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", ["inductor", "tt"])
+@pytest.mark.parametrize("name", BREAK)
+def test_backends_go_on_after_a_graph_break(name, backend):
+    run = program(BREAK[name])
+    warnings.simplefilter("ignore", GraphBreakWarning)
+    counters.clear()
+    result = torch.compile(run, backend=backend)(torch.ones(2))
+    assert counters["stats"]["unique_graphs"] == 2
+    assert name == "seed" or torch.equal(result, run(torch.ones(2)))
+
+
 def everything(x):
     """Calls all functions that need no graph break, those that become ops first.
 
