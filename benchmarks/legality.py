@@ -319,7 +319,7 @@ def build(name: str, case: Case, buffer: str, flip: bool = False) -> ir.Module:
         attributes = {k: v for k, v in case.attributes.items() if k in declared.attrs}
         guessed = _results(name, case, operands, attributes)
         op = ods.build(name, operands, attributes, [with_layout(*v) for v in guessed])
-        for result, made in zip(op.results, legality.rule_of(name).makes(op), strict=True):
+        for result, made in zip(op.results, legality.RULES[name].makes(op), strict=True):
             tiled = made.tiled != flip or made.dtype.startswith("BFP")
             result.set_type(with_layout(shape(result), made.with_(tiled=tiled, buffer=buffer)))
         func.ReturnOp(op.results)

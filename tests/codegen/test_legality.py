@@ -35,7 +35,7 @@ def test_each_rule_is_for_an_op():
 
 
 def scan(dtype, pages):
-    """The reason against a scan of these data type and pages, for which no row says anything."""
+    """The reason against a scan of these data type and pages, which has no rule but its declaration."""
     layout = f'#ttnn.layout<"{dtype}", "{pages}", "DRAM", "Interleaved", array<i64: 1, 1>>'
     tensor = f"tensor<2x3xf32, {layout}>"
     text = f'"ttnn.cumsum"(%x) {{dim = 1}} : ({tensor}) -> {tensor}'
@@ -44,10 +44,21 @@ def scan(dtype, pages):
         return legality.refusal(module.body.operations[0].regions[0].blocks[0].operations[0].operation)
 
 
-def test_an_op_without_a_rule_takes_tiles():
-    assert "ttnn.cumsum" not in legality.RULES
+def test_an_op_declared_with_any_tiles_takes_them():
     assert scan("Float32", "Tile") == scan("UInt8", "Tile") == ""
     assert scan("Float32", "RowMajor") == "an operand of Float32 in RowMajor"
+
+
+def test_an_op_without_a_rule_is_refused(monkeypatch):
+    monkeypatch.delitem(legality.RULES, "ttnn.cumsum")
+    assert scan("Float32", "Tile") == "an op without a rule"
+
+
+def test_each_op_that_the_verifier_meets_has_a_rule():
+    """Ops of recordings are written after it."""
+    recorded = {"empty", "write_tensor", "copy", "begin_trace_capture", "end_trace_capture", "execute_trace"}
+    declared = {name for name in ods.OPS if name.startswith("ttnn.")}
+    assert declared - {*legality.RULES} - legality.ANY_FORM == {f"ttnn.{name}" for name in recorded}
 
 
 def test_an_illegal_op_is_named():

@@ -77,7 +77,8 @@ def op(
 
     `attrs` lists fields given per op (`?` when they may be absent); `fixed` those with one value for this op.
     `vector` is the field that lists all results, whose names are then free. `needs` maps operands to the layout they
-    must have (see passes/layouts.py). The rule for the types of results is `infer`, or else that of the TTIR op of this
+    must have (see passes/layouts.py). `any_tiles` says that Tenstorrent's library takes tiles of all data types; other
+    ops have a rule in legality.py. The rule for the types of results is `infer`, or else that of the TTIR op of this
     name; `typed` is False for an op without such a rule.
     """
     if infer is None and typed and f"ttir.{name}" in OPS:
@@ -149,8 +150,8 @@ for name in ("sum", "mean", "max", "min"):
     op(name, "ReductionOp", "in", "dim_arg? keep_dim", fixed={"type": camel(name)})
 op("prod", "ReductionProdOp", "in", "dim_arg? keep_dim", typed=False)
 op("argmax", "ReductionArgMaxOp", "in", "dim? keep_dim", needs={"in": tiles_of_floats}, typed=False)
-op("cumsum", "CumSumOp", "in", "dim", derived=("dtype",))
-op("cumprod", "CumProdOp", "in", "dim", derived=("dtype",))
+op("cumsum", "CumSumOp", "in", "dim", derived=("dtype",), any_tiles=True)
+op("cumprod", "CumProdOp", "in", "dim", derived=("dtype",), any_tiles=True)
 # They have no rule for types, because the library chooses the type of positions (see passes/workarounds/).
 PAIR: dict[str, Any] = {"results": "values indices", "vector": "outputs", "typed": False}
 op("sort", "SortOp", "in", "dim descending stable", **PAIR)

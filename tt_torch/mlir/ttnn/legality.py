@@ -334,9 +334,10 @@ RULES: dict[str, Rule] = {
     **_rule(["concatenate_heads", "split_query_key_value_and_split_heads"], FLOATS, TILES, more=heads.unfit_heads),
 }
 
-# The rule of an op of TTNN without a row above: all data types, in tiles. The tests marked "conformance" compare the
-# rules with the library for every row of the op table, and `benchmarks legality` does so for random programs.
-OTHERS = Rule(EVERY, TILES)
+# The declaration of an op may say that all data types are taken in tiles. An op without a rule is refused. The tests
+# marked "conformance" compare the rules with the library for every row of the op table, and `benchmarks legality` does
+# so for random programs.
+RULES |= {name: Rule(EVERY, TILES) for name, declared in ods.OPS.items() if declared.facts.get("any_tiles")}
 
 # Ops that need no rule. The first four keep, copy or free memory; the library accepts all data types, page layouts and
 # buffers, as was tried. The library never sees calls and returns.
@@ -350,13 +351,9 @@ def without_bytes() -> list[str]:
     return [n for n, r in RULES.items() if n not in free and ("UInt8" not in r.dtypes or r.more in refusing)]
 
 
-def rule_of(name: str) -> Rule:
-    return RULES.get(name, OTHERS)
-
-
 def takes(op: Op, value: Value) -> bool:
     """Whether the library has the op for the data type of a value."""
-    return layout_of(value).dtype in rule_of(op.operation.name).dtypes
+    return layout_of(value).dtype in RULES[op.operation.name].dtypes
 
 
 def refusal(op: ir.Operation) -> str:
@@ -365,7 +362,9 @@ def refusal(op: ir.Operation) -> str:
         return ""
     if not op.name.startswith("ttnn."):
         return "an op of another dialect"
-    rule = rule_of(op.name)
+    rule = RULES.get(op.name)
+    if rule is None:
+        return "an op without a rule"
     for operand in list(op.operands)[: rule.values]:
         layout = layout_of(operand)
         if not layout.on_device and not rule.host:
