@@ -1,4 +1,5 @@
 """A program for a fresh process. It describes PyTorch's behaviour for other backends, before and after ours was used.
+The process has TORCH_DEVICE_BACKEND_AUTOLOAD=0, so that the device is not there before, either.
 
 It prints a JSON object with `before` and `after`, which should be equal, and with `replaced`: the paths of PyTorch's
 functions, public and private, that have been replaced by other functions.
@@ -88,7 +89,8 @@ def functions() -> dict[str, Any]:
     modules = {name: m for name, m in modules.items() if not name.startswith(GENERATED)}
     found: dict[str, Any] = {}
     for path, module in modules.items():
-        owners = {path: module} | {f"{path}.{n}": v for n, v in vars(module).items() if isinstance(v, type)}
+        classes = {n: v for n, v in vars(module).items() if isinstance(v, type) and v.__module__ == path}
+        owners = {path: module} | {f"{path}.{n}": v for n, v in classes.items()}
         for owner, holder in owners.items() if isinstance(module, ModuleType) else ():
             found |= {f"{owner}.{name}": v for name, v in vars(holder).items() if isinstance(v, FunctionType)}
     return found
@@ -107,7 +109,7 @@ def use(backend: Any) -> None:
 def main() -> None:
     programs("inductor")  # PyTorch's first compilation has effects of its own, such as on the checks of distributions
     before, known = state(), functions()
-    import tt_torch
+    import tt_torch.device
 
     use(tt_torch.backend)
     tt_torch.compile_model(nn.GRU(4, 5), (torch.randn(3, 2, 4),))
