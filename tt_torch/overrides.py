@@ -29,7 +29,7 @@ _WORDS: dict[str, Mapping[str, str | bool]] = {
     "tiled": _PAGES,
     "dtype": _DTYPES,
 }
-# What is split in which direction: parts down and across.
+# The grids of each layout: the number of parts down, and the number of parts across.
 _GRIDS = {"Interleaved": "1x1", "HeightSharded": r"\d+x1", "WidthSharded": r"1x\d+"}
 
 

@@ -15,7 +15,7 @@ Axis: TypeAlias = str | int  # a dimension of the mesh: its name or its position
 
 
 def mark_sharding(tensor: torch.Tensor, mesh: DeviceMesh, spec: Sequence[Axis | Sequence[Axis] | None]) -> torch.Tensor:
-    """A DTensor of a tensor that is split over the chips of a mesh. That of a parameter is a parameter:
+    """A DTensor of a tensor that is split over the chips of a mesh. The DTensor of a parameter is a parameter:
 
         model.up.weight = tt_torch.mark_sharding(model.up.weight, mesh, ("tp", None))
 

@@ -70,7 +70,7 @@ def cut_stablehlo(
 def without(gm: GraphModule, missing: Collection[Node]) -> tuple[GraphModule, list[str]]:
     """A copy of a graph that takes the results of some ops as inputs, after its own; and the names of these nodes.
 
-    Of an op with several results, these are the nodes that pick one of them. What the ops read becomes an output, so
+    If an op has several results, these are the nodes that pick one of them. The operands of the ops become outputs, so
     that the ops before them stay in the graph.
     """
     rest, gone = copied(gm), {node.name for node in missing}

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 BOARD_ID = 1 << 36  # the kind of a card is above its serial number; the lower 16 bits must differ on Wormhole
-CHIP_ID = 1 << 42  # that of the first chip
-CHANNELS = 2  # of each link
+CHIP_ID = 1 << 42  # the id of the first chip
+CHANNELS = 2  # the number of channels of each link
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,8 @@ class Card:
     south: int = 12
 
 
-# An n300 has a row of cores less than this. There, commands can go through Ethernet cores, which leaves 8x8 cores to
-# programs. A mock device counts the cores as if commands went through a row of the others, whatever it is told.
+# A real n300 has one row of cores less than its row of this table. Commands can go through its Ethernet cores, which
+# leaves 8x8 cores to programs. A mock device always counts as if commands went through a row of the other cores.
 CARDS = {
     "n150": Card("wormhole_b0", board=0x18, cores=0b100000),
     "p150": Card("blackhole", board=0x40, ethernet=0b100100000, pcie=0b10, east=6, north=3, south=10),

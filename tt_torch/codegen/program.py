@@ -46,7 +46,7 @@ class Tensor:
     layout: str
     memory_config: MemoryConfig | None  # None on the host
     weight: bool = False  # an input of the public program that stays on the host: a parameter or constant of the model
-    sharding: Sharding = REPLICATED  # how the chips of a mesh have an input, of which `shape` is that of one chip
+    sharding: Sharding = REPLICATED  # how an input lies on the chips of a mesh; `shape` is the part of one chip
 
     def facts(self) -> TensorFacts:
         """The tensor for the worker, with data type, layout and memory config as Python text."""

@@ -30,7 +30,8 @@ NAMES = {
 
 
 class Text(str):
-    """Python text that is written as it is. A plain `str` names a member of an enum. Neither is text of a file."""
+    """Python text that is written as it is. A plain `str` names a member of an enum. Neither of them
+    is text that comes from a file."""
 
 
 @dataclass(frozen=True)

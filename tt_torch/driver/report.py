@@ -38,8 +38,8 @@ class ProgramReport:
 class CompileReport:
     """The programs in the order of their compilation, and the seconds of all compilations.
 
-    `seconds` has more than the programs: AOTAutograd's trace, the choice of ops for the host, and loading the programs.
-    The trace by Dynamo before it is not in it.
+    `seconds` also counts AOTAutograd's trace, the choice of ops for the host, and loading the programs. It does not
+    count Dynamo's trace, which comes before.
     """
 
     programs: list[ProgramReport]
@@ -81,9 +81,9 @@ class Running:
 
 
 def time_left(running: Running, earlier: ProgramReport | None) -> float:
-    """The seconds that the steps of an earlier program, which are still to be done here, would take for as many ops.
+    """An estimate of the seconds that are left: those of the same steps of an earlier program, for as many ops as here.
 
-    0 if no program was compiled before, or if it has no ops to compare with: then nothing is known.
+    It is 0 if no program was compiled before, or if that one has no ops.
     """
     if earlier is None or not earlier.ops:
         return 0.0

@@ -133,8 +133,8 @@ _row(_F.REINTERPRETS, "_fw_primal _make_dual _unpack_dual")  # of forward-mode d
 
 
 def of(target: object) -> Fact:
-    """The facts of an op: of an overload, or of a packet if they hold for one of its overloads at least. What is no op,
-    such as `operator.getitem` or an op on functions, has none."""
+    """The facts of an overload. A packet has the facts that hold for at least one of its overloads. Anything that is no
+    op of PyTorch, such as `operator.getitem` or an op on functions, has none."""
     if isinstance(target, OpOverloadPacket):
         return reduce(or_, (_of_overload(getattr(target, name)) for name in target.overloads()), Fact(0))
     return _of_overload(target) if isinstance(target, OpOverload) else Fact(0)

@@ -18,9 +18,9 @@ aten = torch.ops.aten
 
 
 def views_of_inputs(gm: GraphModule, seen: int) -> dict[int, ViewOfInput]:
-    """Those of the first `seen` outputs that are views of an input, by their positions.
+    """The views of inputs among the first `seen` outputs, by their positions.
 
-    AOTAutograd makes such views by itself, but for the parts that `chunk`, `split` or `unbind` give of a tensor with
+    AOTAutograd makes such views by itself, except the parts that `chunk`, `split` or `unbind` give of a tensor with
     gradients.
     """
     inputs = [(i, n.meta.get("val")) for i, n in enumerate(gm.graph.find_nodes(op="placeholder"))]

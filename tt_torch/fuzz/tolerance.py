@@ -35,8 +35,8 @@ _RTOL = {torch.float32: 1e-5, torch.float64: 1e-5, torch.float16: 2e-3, torch.bf
 # may be what a norm subtracts the mean from. The sinc of a large number is the sine of a rounded product with pi. The
 # cross product of equal vectors is the rounding error of one product where the compiler of the kernel joined the other
 # product with the subtraction. `gelu` with tanh adds 1 to nearly -1, and `digamma` has a zero near 1.4616, as `logit`
-# has near a half. A Fourier transform adds products of which some are the negatives of others. A product that an op
-# adds is rounded in one kernel, and not in another one; so it is with `alpha`.
+# has near a half. A Fourier transform adds products of which some are the negatives of others. If an op adds a product,
+# as with `alpha`, one kernel rounds the product, and another one does not.
 _CANCEL = {
     getattr(torch.ops.aten, name)
     for name in (
@@ -54,8 +54,9 @@ _ACCUMULATE = {
     ).split()
 }
 # Ops that choose between 0.0 and -0.0, which are equal. The vector loop of a kernel and the loop over the remaining
-# elements choose differently, and so do one element and several. A matrix product of narrow floats begins its sums with
-# 0.0, one of float32 may not. In the same way, the gradient of `gelu` below -13 is a denormal number or zero.
+# elements choose differently, and a kernel may do so for one element and for several. A matrix product of narrow floats
+# begins its sums with 0.0, and one of float32 may not. In the same way, the gradient of `gelu` below -13 is a denormal
+# number or zero.
 _EITHER_ZERO = re.compile(
     r"max|min|clamp|sort|topk|kthvalue|median|cumsum|gelu|softshrink|scatter_reduce|index_reduce|cross|fft|lerp|mm$"
 )

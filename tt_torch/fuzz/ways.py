@@ -165,7 +165,7 @@ def _given(inputs: Sequence[torch.Tensor], way: Way, split: Split | None) -> Abs
 
 
 def around(inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    """For each input, the elements of its memory that are no input's. A copy on the device has none."""
+    """For each input, the elements of its memory that belong to no input. A copy on the device has none."""
     found = []
     for x in inputs:
         whole = memory(x.detach()) if x.device.type == "cpu" else torch.zeros(0, dtype=x.dtype)

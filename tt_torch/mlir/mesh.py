@@ -58,7 +58,7 @@ def groups_along(axes: Sequence[int], mesh: Mesh) -> list[list[int]]:
 
 
 def counts_chips(op: Op, across_partitions: bool) -> bool | None:
-    """Whether the numbers of replicas, or of partitions, are those of chips. If they are not, there is one of them.
+    """Whether the number of a replica, or of a partition, is the number of a chip. If not, the module has only one.
 
     None if the module has another number of them than the mesh has chips, or several of both.
     """

@@ -26,7 +26,7 @@ FOLDED = frozenset(
 )
 OF_SHAPES = ("Shape", "Size")  # ops that need no values of their operand
 MOST_ELEMENTS = 1 << 16  # a larger value stays a computation, for example a large tensor of ones
-MOST_NODES = 20_000  # of all unrolled loops
+MOST_NODES = 20_000  # in all unrolled loops together
 MOST_ROUNDS = 8  # the shapes inside of a branch are known only after it was chosen
 
 
@@ -101,7 +101,7 @@ class Folder:
         return {name: self.values[name] for name in names} if all(name in self.values for name in names) else None
 
     def _is_small(self, node: onnx.NodeProto, outputs: Sequence[str], operands: dict[str, np.ndarray]) -> bool:
-        """Whether the results have few elements, as far as their shapes are known before."""
+        """Whether the results have few elements. Shapes that are not known yet are not counted."""
         known = [self.shapes[name] for name in outputs if name in self.shapes]
         if node.op_type == "Range":
             start, limit, step = (float(operands[name].reshape(())) for name in node.input)
@@ -132,7 +132,7 @@ class Folder:
         return nodes + self._named(results, node.output)
 
     def _loop(self, node: onnx.NodeProto) -> list[onnx.NodeProto]:
-        """The nodes of all iterations; the loop itself if the number of iterations is not known, or large."""
+        """The nodes of all iterations, or the loop itself if the number of iterations is large or not known."""
         (graph,) = (attribute.g for attribute in node.attribute if attribute.name == "body")
         limit, going = node.input[0], node.input[1] if len(node.input) > 1 else ""
         if not limit or limit not in self.values or (going and going not in self.values):
@@ -164,8 +164,8 @@ class Folder:
         return made + self._results(node, carried, scanned)
 
     def _scan(self, node: onnx.NodeProto) -> list[onnx.NodeProto]:
-        """The nodes of all steps; the node itself if it scans other dimensions than the first, or their length is not
-        known, or large."""
+        """The nodes of all steps. It is the node itself if another dimension than the first one is scanned, or if their
+        length is large or not known."""
         from onnx.helper import get_attribute_value, make_node
 
         given = {attribute.name: get_attribute_value(attribute) for attribute in node.attribute}
@@ -197,7 +197,7 @@ class Folder:
     def _results(
         self, node: onnx.NodeProto, states: Sequence[str], scanned: Sequence[Sequence[str]]
     ) -> list[onnx.NodeProto]:
-        """Nodes that give the states at the end, and the values of all steps, the names of the node's results."""
+        """Nodes that give the names of the node's results to the states at the end and to the values of all steps."""
         self.changed = True
         names = [*node.output, *[""] * (len(states) + len(scanned) - len(node.output))]
         pairs = zip(scanned, names[len(states) :], strict=True)

@@ -92,7 +92,7 @@ def _integer_convolution(nodes: Nodes) -> bool:
 
 
 def _convolution(nodes: Nodes) -> bool:
-    """The bias is of products, so its scale is that of `x` times that of `w`."""
+    """The bias is added to products, so its scale is the product of both scales."""
     from onnx import TensorProto
 
     x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, bias = (nodes.operand(i) for i in range(9))

@@ -148,7 +148,8 @@ def _dft(nodes: Nodes) -> bool:
 def _dft_matrix(length: int, count: int, inverse: bool, onesided: bool) -> np.ndarray:
     """The factors of `length` elements in the transform of `count` elements; the missing ones are zeros.
 
-    A one-sided result has the frequencies that are not negative. Of a one-sided input, the others are their conjugates.
+    A one-sided result has only the frequencies that are not negative. If the input is one-sided, the missing ones are
+    the conjugates of the given ones.
     """
     results = count // 2 + 1 if onesided and not inverse else count
     places, frequencies = np.arange(length)[:, None], np.arange(results)
@@ -204,12 +205,12 @@ def _places(count: int, axis: int, rank: int) -> np.ndarray:
 
 
 def _clip(nodes: Nodes) -> bool:
-    """Without bounds, the values stay."""
+    """Without bounds, the result is the operand."""
     return not nodes.operand(1) and not nodes.operand(2) and nodes.done(nodes.operand(0))
 
 
 def _dropout(nodes: Nodes) -> bool:
-    """Outside of training, all elements stay."""
+    """Outside of training, the result is the operand."""
     training = nodes.value(2)
     if nodes.operand(2) and (training is None or bool(training.reshape(()))):
         return False

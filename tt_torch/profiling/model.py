@@ -226,6 +226,6 @@ def _largest(program: Program, weights: Set[int], numbers: Mapping[int, int]) ->
 
 
 def describe(tensor: facts.Tensor) -> str:
-    """A tensor in words: "4x64 Float32 DRAM"; row-major tensors are called so."""
+    """A tensor in words: "4x64 Float32 DRAM", or "4x64 Float32 DRAM row major"."""
     shape = "x".join(map(str, tensor.shape)) or "scalar"
     return f"{shape} {tensor.dtype} {tensor.place}{'' if tensor.tiled else ' row major'}"

@@ -106,7 +106,8 @@ class Device:
     def _adopt(self, impl: Native) -> None:
         self._impl = impl
 
-        # The handles keep the storage alive but not the tensor object, whose death ends the residence.
+        # The handles keep the storage alive, but not the tensor object. When the object is freed, its copy on the
+        # device is freed, too.
         def make(spec: TensorSpec | MeshSpec | PartSpec, source: torch.Tensor, who: str) -> Native:
             if isinstance(spec, PartSpec):
                 return one(spec.spec, source, who, spec.is_first)

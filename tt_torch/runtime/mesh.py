@@ -116,7 +116,7 @@ class MeshSpec:
 
 @dataclass(frozen=True)
 class PartSpec:
-    """The description of the value of one chip. That of the first chip alone is counted as device memory."""
+    """The description of the value of one chip. Only the value of the first chip is counted as device memory."""
 
     spec: _runtime.TensorSpec
     is_first: bool

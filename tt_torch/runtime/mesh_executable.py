@@ -21,8 +21,8 @@ class MeshExecutable(Executable):
     """A program for a mesh of chips, which run in lock step. A call takes and returns whole tensors.
 
     `input_shardings` and `output_shardings` say how the chips have them: `(0, None)` splits dimension 0 along the rows
-    of the mesh, and every chip of a row has the same part. Without them, each chip has every tensor whole. Of a result
-    that several chips have, the first one is returned. `inputs` and `outputs` describe the parts of one chip.
+    of the mesh, and every chip of a row has the same part. Without them, each chip has every tensor whole. If several
+    chips have a result, that of the first one is returned. `inputs` and `outputs` describe the parts of one chip.
 
     An input may also be a list with the value of each chip. The results at the positions `each` are such lists.
 

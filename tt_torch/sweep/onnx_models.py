@@ -32,7 +32,7 @@ from tt_torch.workers.engine import Item
 # float32 and add in another order. That changes most results by some 1e-6, and by 1e-4 the small probabilities that the
 # text detector finds in noise. Integers and booleans must be equal.
 SAME = 1e-3
-_TURNS, _CALLS = 2, 5  # each side makes so many calls without a break, so many times
+_TURNS, _CALLS = 2, 5  # each side has two turns of five calls
 _MESSAGE_CHARACTERS = 400
 
 

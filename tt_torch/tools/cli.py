@@ -91,7 +91,7 @@ def inspect(
     ] = None,
 ) -> None:
     """Shows the programs of a binary with inputs, outputs, memory and device ops, the system that it needs, and what
-    its bytes are spent on. Of a package, it also shows arguments, results and weights.
+    its bytes are spent on. If FILE is a package, arguments, results and weights are shown, too.
 
     JSON is in the form of `ttrt read`; that of a package is its manifest.
 

@@ -159,9 +159,9 @@ def results_with_gradients(metadata: ViewAndMutationMeta) -> list[int]:
 
 # 2.13.0: without it outputs of a package that share memory would have no gradients
 def memory_of_outputs(metadata: ViewAndMutationMeta) -> dict[int, int]:
-    """For each output that is a view of the memory of another result, by its position: the position of that result.
+    """For each output that is a view of the memory of another result: its own position, and that of the other result.
 
-    The first positions are those of the outputs. Those of additional results, which only hold memory, follow.
+    The outputs have the first positions. Additional results, which only hold memory, follow.
     """
     count = len(metadata.output_info)
     first = dict.fromkeys((OutputType.alias_of_intermediate, OutputType.alias_of_intermediate_save_as_output), count)

@@ -47,7 +47,8 @@ def _memory(x: torch.Tensor) -> StorageWeakRef:
 
 
 def written_with(x: Any) -> Any:
-    """What the first chip has of a tensor, or, for a view that is a copy, of the tensor to which its writes go, too."""
+    """The part of a tensor that the first chip has. If a view is a copy, its writes also go to another tensor, and then
+    it is the part of that one."""
     if isinstance(x, DTensor):
         root = _root_of(x)
         x = (x if _memory(root._local_tensor) == _memory(x._local_tensor) else root)._local_tensor

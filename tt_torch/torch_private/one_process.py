@@ -194,7 +194,7 @@ def _split_here(of: Any) -> Callable[..., torch.Tensor]:
 
 
 class _OfAll(torch.autograd.Function):
-    """The one value of a tensor that has the same value on each chip. Its gradient is that of each chip."""
+    """The one value of a tensor that has the same value on each chip. Each chip gets the gradient of the whole."""
 
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:

@@ -120,11 +120,12 @@ def _loss_of_logits(
 
 # 2.13.0: without it an op for which PyTorch has no rule would be an error, as gradients of many ops are.
 def _whole_without_rule(of: Any) -> Callable[..., Any]:
-    """Ops without a rule are computed with whole tensors. In-place ops and arguments by name stay refused, because
-    DTensor would write to a copy, or would not gather the argument.
+    """Computes ops without a rule with whole tensors. In-place ops and arguments by name stay refused, because DTensor
+    would write to a copy, or would not gather the argument.
 
-    So are changes of shape that the rules refuse, if the op may copy: those of a product of more than two dimensions
-    whose batch is not the first one and is split twice, as in `nn.MultiheadAttention`.
+    Changes of shape that the rules refuse are computed with whole tensors, too, if the op may copy. An example is the
+    product of more than two dimensions in `nn.MultiheadAttention`, whose batch is not the first dimension and is split
+    twice.
     """
 
     def _propagate_op_sharding_dispatch_slow_path(op_call: Any, args: Any, *given: Any, **named: Any) -> Any:

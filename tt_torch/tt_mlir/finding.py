@@ -47,7 +47,8 @@ def _folders(package: str) -> list[Path]:
 
 
 def tools() -> Tools | None:
-    """The tools of the folder TTMLIR_HOME, a checkout that is built in build/ or an installation, or of the PATH."""
+    """The tools in the folder TTMLIR_HOME, or otherwise on the PATH. The folder is an installation of tt-mlir, or a
+    checkout that is built in build/."""
     home = os.environ.get("TTMLIR_HOME")
     folders = [f"{home}/build/bin{os.pathsep}{home}/bin"] if home else []
     for path in [*folders, None]:

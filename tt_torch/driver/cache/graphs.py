@@ -32,7 +32,7 @@ from tt_torch.torch_private.aot import TracingContext, is_plain_inference, traci
 from tt_torch.torch_private.state import guards_of_aliases, settings
 from tt_torch.torch_private.tensors import FakeTensorMode, without_modes
 
-# Compiles the graph for inputs of the forms of these examples. The observer is told of the programs.
+# Compiles the graph for inputs that have the forms of these examples, and tells the observer of the programs.
 Compile: TypeAlias = Callable[[Sequence[object], Observer], Function]
 
 
@@ -107,7 +107,8 @@ def _run(program: Program, compile_graph: Callable[[Sequence[Argument]], Functio
 
 
 def _is_all(gm: GraphModule, program: Program) -> bool:
-    """Whether a call of the program gives the results of the graph, with nothing around it, not even random seeds."""
+    """Whether a call of the program alone gives the results of the graph. A graph that draws random numbers also needs
+    seeds."""
     (output,) = gm.graph.find_nodes(op="output")
     metadata = TracingContext.get().fw_metadata
     results = len(program.interface.outputs) - len(program.checks)

@@ -21,8 +21,8 @@ from tt_torch.wire.binary import system
 # The options that are not in keys, with the reason. All others are.
 NOT_IN_KEYS = {"cache_dir": "names the folder of the entries", "cache_size": "bounds the folder of the entries"}
 SOURCES = (".py", ".so", ".json")
-_FOLDERS = [Path(folder) for folder in tt_torch.__path__]  # an editable install has its libraries apart
-_IMPORTED = time.time()  # a source file that is newer may be not the one that runs
+_FOLDERS = [Path(folder) for folder in tt_torch.__path__]  # an editable installation has its libraries elsewhere
+_IMPORTED = time.time()  # a source file that is newer may not be the code that runs
 
 
 def hashed(*parts: str | bytes) -> str:
@@ -36,9 +36,9 @@ def hashed(*parts: str | bytes) -> str:
 
 
 def usable_store(config: CompilerConfig) -> Store | None:
-    """The compile cache if a result of it does all that the options ask for, otherwise None.
+    """The compile cache, or None if one of its results cannot do all that the options ask for.
 
-    It does not if they ask for something that only a compilation gives: IR, files, checks of steps, or single ops.
+    Only a compilation gives IR, files, checks of steps, and single ops.
     """
     asked = (
         config.compile_depth != CompileDepth.EXECUTE,

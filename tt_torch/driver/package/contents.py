@@ -82,7 +82,7 @@ class Tensors(Mapping[str, torch.Tensor]):
             self._equal.add(name)
         return tensor
 
-    def __contains__(self, name: object) -> bool:  # that of Mapping reads the tensor
+    def __contains__(self, name: object) -> bool:  # the one of Mapping would read the tensor
         return name in self._tensors
 
     def __iter__(self) -> Iterator[str]:
@@ -116,7 +116,7 @@ def read(path: str | Path) -> Package:
 
 
 def binaries(path: Path) -> dict[str, bytes]:
-    """The binaries in a .ttpkg or .ttnn file, by the names of the programs; that in a .ttnn file has the name "".
+    """The binaries in a .ttpkg or .ttnn file, by the names of the programs. The one in a .ttnn file has the name "".
 
     Raises PackageError for a damaged package, and OSError.
     """

@@ -62,7 +62,7 @@ class Member:
         return self._with_gradients(values, inputs)
 
     def _with_gradients(self, values: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        """The outputs with the gradients that they had in the trace. Those of a view reach its base."""
+        """The outputs with the gradients that they had in the trace. The gradients of a view reach its base."""
         training, places = self.manifest.training, self._places
         assert training
         made = placed(values[: len(places)], places, inputs)

@@ -109,7 +109,7 @@ def _placed(
 
 
 def _end(place: Place) -> int:
-    """The elements of memory up to the last one of the result."""
+    """The number of elements of the memory up to the last one of the result."""
     if 0 in place.shape:
         return 0
     return place.offset + 1 + sum((n - 1) * s for n, s in zip(place.shape, place.strides, strict=True))

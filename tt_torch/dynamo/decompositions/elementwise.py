@@ -230,8 +230,8 @@ def round_to_decimals(x: Tensor, *, decimals: int) -> Tensor | NotImplementedTyp
 
 @decomposes(aten.softshrink.default)
 def softshrink(x: Tensor, least: float = 0.5) -> Tensor:
-    """Narrow floats are shrunk in float32 and rounded once, as in eager: 0.3008 by 0.3 is 0.0008, and not 0. The sign
-    of a zero stays, and so does NaN."""
+    """Narrow floats are shrunk in float32 and rounded once, as in eager: 0.3008 by 0.3 is 0.0008, and not 0. Zeros
+    keep their sign, and NaN stays NaN."""
     wide = _wide(x)
     return torch.where(wide.abs() > least, wide - wide.sign() * least, wide * 0).to(x.dtype)
 

@@ -97,7 +97,7 @@ def zeta(s: Argument, q: Argument) -> Tensor:
 
 
 def _trigamma(x: Tensor) -> Tensor:
-    """DLMF 5.15.6 below 0.5. Close to a pole the sine decides, so it is that of eager's argument."""
+    """DLMF 5.15.6 below 0.5. Close to a pole the sine decides, so it is computed from the argument that eager takes."""
     y = torch.where(x < 0.5, 1 - x, x)
     value = torch.where(x == math.inf, 0, _hurwitz(2, y).sum(0))
     sine = torch.sin(math.pi * x)

@@ -53,7 +53,8 @@ def efficient_zeros(size: Sequence[int], **options: Argument) -> Tensor:
 
 @decomposes(aten.block_diag.default)
 def block_diag(tensors: Sequence[Tensor]) -> Tensor:
-    """The dtype is that of a sum of all: a scalar counts less than a tensor with dimensions."""
+    """The result has the dtype of a sum of all tensors: the dtype of a scalar counts less than that of a tensor with
+    dimensions."""
     kinds: dict[bool, torch.dtype] = {}  # True: the dtype of the tensors with dimensions. False: that of the scalars
     for x in tensors:
         kinds[x.dim() > 0] = torch.promote_types(kinds.get(x.dim() > 0, x.dtype), x.dtype)

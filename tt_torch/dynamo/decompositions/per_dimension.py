@@ -12,7 +12,7 @@ from torch import Tensor
 
 
 def product(x: Tensor, dim: int, matrix: Tensor) -> Tensor:
-    """`x` with dimension `dim` replaced, by a matrix of (new size, old size)."""
+    """`x` multiplied along dimension `dim` by a matrix of (new size, old size)."""
     before, after = x.shape[:dim], x.shape[dim + 1 :]
     rows = x.reshape(math.prod(before), x.shape[dim], math.prod(after))
     matrix = matrix.to(x.dtype)

@@ -269,8 +269,8 @@ def multinomial(weights: Tensor, count: int, replacement: bool = False, generato
 def _searched(weights: Tensor, count: int) -> Tensor:
     """Draws with replacement: the first category up to which the weights add up to more than a random number.
 
-    The sum of a category with the weight 0 is that of the one before, so it is never the first. Each number is smaller
-    than the sum of all weights, also after it was rounded.
+    A category with the weight 0 has the same sum as the category before it, so it is never the first one. Each number
+    is smaller than the sum of all weights, also after it was rounded.
     """
     sums = weights.to(torch.float32).cumsum(-1)
     largest = sums[..., -1:] * (1 - 2**-23)

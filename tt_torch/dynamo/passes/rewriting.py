@@ -97,8 +97,8 @@ def as_function(gm: GraphModule) -> Function:
 def views_to_reshapes(gm: GraphModule) -> dict[Node, Target]:
     """Makes a reshape of each view, for a graph that runs in eager PyTorch, and returns the targets that were.
 
-    Kernels may give other strides than the shape functions with which the graph was traced: those of `x[i]` with a
-    permuted `i`, of which `view` refuses what it accepts of others.
+    Kernels may give other strides than the shape functions with which the graph was traced. For `x[i]` with a permuted
+    `i`, `view` refuses the strides of the kernel, while it accepts those of the trace.
     """
     kinds = (torch.ops.aten.view.default, torch.ops.aten._unsafe_view.default)
     views = {n: n.target for n in gm.graph.nodes if n.target in kinds}

@@ -174,7 +174,8 @@ def _has_quantized(body: ir.Block) -> bool:
 
 
 def _mark_quantized(function: ir.Operation) -> None:
-    """Notes that floats were clamped before they became integers. Those of uint8 are in i8 now, but do not wrap."""
+    """Notes that floats were clamped before they became integers. Integers of uint8 are in
+    i8 now, but do not wrap."""
     for op in nested(function):
         if op.name == "stablehlo.convert" and isinstance(op.operands[0].type.element_type, ir.FloatType):
             op.attributes["tt.clamped"] = ir.UnitAttr.get()

@@ -35,13 +35,14 @@ Sharding = list[list[str]]  # the axes that split each dimension, by name
 
 
 def with_calls_apart(text: str) -> str:
-    """A module in the generic form in which calls have another name until they are in their function: MLIR finds no
+    """A module in the generic form. Its calls have another name until they are in their function, because MLIR finds no
     function for a call inside of an op that it does not know."""
     return text.replace('"func.call"(', f'"{CALL}"(') if f'"{NAME}"(' in text else text
 
 
 def inline_manual_computations(module: ir.Module) -> None:
-    """Replaces each of them, and gives the module its mesh. Raises UnsupportedOpError for other forms than ACCEPTED."""
+    """Replaces each `sdy.manual_computation`, and gives the module its mesh. Raises UnsupportedOpError for a form that
+    is not ACCEPTED."""
     found = [op for op in nested(module) if op.name == NAME]
     if not found:
         return

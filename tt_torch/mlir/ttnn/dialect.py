@@ -337,8 +337,9 @@ op(
     typed=False,
     collective=True,
 )
-# The receiver's value is that of the sender. The other chips keep theirs of the second operand, whose memory the result
-# has; without it, they have any values. Two ops must not become one, because each result is written to.
+# The receiver gets the value of the sender. The other chips keep what they have of the second operand, whose memory the
+# result has. Without a second operand, they may have any values. Two ops must not become one, because each result is
+# written to.
 op(
     "point_to_point",
     "PointToPointOp",

@@ -27,8 +27,11 @@ class Precision:
         return changed or any(name in dict(values) for _, values in self.by_layer)
 
     def weight_type(self, op: Op) -> str | None:
-        """The type that a constant weight of an op gets, by its name on the wire; None for its own type. What the model
-        says itself comes before the options; of several weights that are joined, the most precise one decides."""
+        """The type that a constant weight of an op gets, by its name on the wire; None if it keeps its own type.
+
+        A type that the model itself names comes before the options. If several weights are joined, the most precise one
+        of their types counts.
+        """
         arguments = [argument for value in op.operands for argument in constants_of(value)]
         given = {attribute(argument, WEIGHT_DTYPE) for argument in arguments}
         if said := [dtype for name, dtype in WEIGHT_DTYPES.items() if name in given]:
@@ -37,7 +40,7 @@ class Precision:
         return BLOCK_FLOATS[chosen] if chosen else None
 
     def of(self, op: Op) -> Attrs:
-        """The options of one op. Of the entries that match one of its names, the last one counts."""
+        """The options of one op. The last entry that matches one of its names counts."""
         names = self._names.of(op) if self.by_layer else []
         chosen = dict(self.default)
         for pattern, values in self.by_layer:

@@ -38,8 +38,8 @@ def of_module(module: ir.Module) -> str:
 
 
 def by_function(source: str, functions: Sequence[Function]) -> dict[str, list[str]]:
-    """The lines of each function's ops, without locations; `functions` are those of `source` with a body, in its
-    order."""
+    """The lines of each function's ops, without locations. `functions` has the functions with a body, in the order of
+    `source`."""
     lines = iter(source.splitlines())
     return {function.name.value: list(_ops(lines)) for function in functions}
 

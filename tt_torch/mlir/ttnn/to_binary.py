@@ -85,7 +85,7 @@ class _Translator:
         }
 
     def _get_device(self) -> Message:
-        """Programs start by binding the device that their ops name; the location is that of no line."""
+        """A program starts by binding the device that its ops name. This op has no line of the user's program."""
         chips = list(range(math.prod(self.chips)))
         bound = {"mesh": self.mesh, "offset": {"y": 0, "x": 0}, "chip_ids": chips, "out": DEVICE}
         return {"type": {"GetDeviceOp": bound}, "debug_info": "", "loc_info": "loc(unknown)"}

@@ -21,8 +21,8 @@ int64_t bytes_of(const Value& value) {
   return std::max<int64_t>(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
 }
 
-// The offsets of values in the arena, such that values that are alive at the same op do not overlap. A value
-// that is not in the arena has the offset -1.
+// The offsets of values in the arena. Values that are alive at the same op do not overlap. A value that is
+// not in the arena has the offset -1.
 std::vector<int64_t> assign_offsets(const Plan& plan, int64_t* total) {
   std::vector<int64_t> offsets(plan.values.size(), -1);
   std::vector<std::vector<Slot>> born(plan.ops.size() + 1), dead(plan.ops.size() + 1);

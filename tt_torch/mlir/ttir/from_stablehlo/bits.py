@@ -154,7 +154,7 @@ def _with_bits(w: Words, bits: Value, kind: str, target: ir.Type) -> Value:
     return w.same_bits(bits, target) if kind in ("f32", "ui32") else w.cast(bits, target)
 
 
-HALF = 112 << 10  # what the exponent of a float32 is larger than that of the same float16
+HALF = 112 << 10  # the exponent of a float32 is larger by this than that of the same float16
 
 
 def _half_bits(w: Words, x: Value) -> Value:

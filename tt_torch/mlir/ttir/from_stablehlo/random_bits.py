@@ -124,7 +124,8 @@ class Bits:
         name = "ttir.bitcast_convert" if element.width >= 32 else "ttir.typecast"
         return self.b(name, numbers, dtype=target)
 
-    # --- generators: of a key, a counter and a shape, the numbers (the low words of 64-bit ones) and the next counter
+    # --- generators: they take a key, a counter and a shape, and give numbers (low words of 64-bit ones) and the next
+    # counter
 
     def threefry(self, key: list[Word], counter: list[Word], size: list[int], wide: bool) -> tuple[Value, list[Word]]:
         if wide or not size:

@@ -12,7 +12,7 @@ from tt_torch.wire.chips import CHIPS, Chip
 from tt_torch.wire.messages import SystemDesc
 
 # The firmware and the kernels' code take about 100 KiB of each core's L1 at its beginning. A description of a Blackhole
-# says so (98,304 bytes). That of a Wormhole without hardware does not, so the same is kept free there.
+# says so (98,304 bytes). A description of a Wormhole that was made without hardware does not, so as much is kept free.
 RESERVED = 104 * 1024
 
 

@@ -141,7 +141,7 @@ class _Walk:
         return None
 
     def _verdict(self, op: ir.Operation, choice: Choice) -> Verdict:
-        """What the op model says of a form; without one, the rules are all that is known."""
+        """The answer of the op model about a form. Without an op model, only the rules are known."""
         return self.questions.verdict(op, choice) if self.questions else Verdict(choice)
 
     def _choices(self, op: ir.Operation) -> Iterator[Choice]:

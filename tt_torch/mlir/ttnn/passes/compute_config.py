@@ -20,7 +20,7 @@ FIDELITIES = {"lofi": "LoFi", "hifi2": "HiFi2", "hifi3": "HiFi3", "hifi4": "HiFi
 
 
 def set_compute_config(module: ir.Module, precision: Precision) -> None:
-    """Sets the attribute in all functions, const-eval ones included, unless both options have their defaults."""
+    """Sets the attribute in all functions, also in those of const-eval, unless both options have their defaults."""
     if not any(map(precision.has, OPTIONS)):
         return
     with module.context:
