@@ -16,10 +16,10 @@ from torch.utils._pytree import tree_leaves
 
 import tt_torch
 from tt_torch.config import BackendOptions, CompilerConfig
+from tt_torch.driver import exact_runner
+from tt_torch.driver.exact_runner import ExactnessWarning
 from tt_torch.driver.partition import HostFallbackWarning
-from tt_torch.dynamo.exactness import runner
 from tt_torch.dynamo.exactness.plan import Float64Warning
-from tt_torch.dynamo.exactness.runner import ExactnessWarning
 
 ROWS = [
     (name, row)
@@ -105,8 +105,8 @@ def test_resident_integers_are_checked_once_per_version(monkeypatch: pytest.Monk
             return x * (self.table * self.table)
 
     looked = []
-    of_values = runner.of_values
-    monkeypatch.setattr(runner, "of_values", lambda x: looked.append(x) or of_values(x))
+    of_values = exact_runner.of_values
+    monkeypatch.setattr(exact_runner, "of_values", lambda x: looked.append(x) or of_values(x))
     model, x = Counted(), torch.randn(6)
     run = torch.compile(model, backend=tt_torch.backend)
     with torch.no_grad():

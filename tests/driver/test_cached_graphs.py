@@ -21,8 +21,8 @@ from tt_torch.config import CompilerConfig
 from tt_torch.driver import backend
 from tt_torch.driver.cache import graph_text, graphs
 from tt_torch.driver.cache.store import Store
+from tt_torch.driver.exact_runner import ExactnessWarning
 from tt_torch.dynamo.exactness.plan import Float64Warning
-from tt_torch.dynamo.exactness.runner import ExactnessWarning
 from tt_torch.dynamo.types import Function
 from tt_torch.torch_private import state
 from tt_torch.torch_private.aot import TracingContext, tracing

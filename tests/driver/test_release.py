@@ -235,7 +235,7 @@ def test_weights_do_not_move_in_an_eager_call() -> None:
     model = Product()
     run = tt_torch.compile_model(model, (torch.ones(4, dtype=torch.int64),), weights="move")
     large = torch.full((4,), 2**20)
-    with pytest.warns(tt_torch.dynamo.exactness.runner.ExactnessWarning):
+    with pytest.warns(tt_torch.driver.exact_runner.ExactnessWarning):
         torch.testing.assert_close(run(large), model(large).detach())
     assert type(model.weight) is nn.Parameter
     run(torch.ones(4, dtype=torch.int64))

@@ -15,9 +15,9 @@ from torch._higher_order_ops.while_loop import while_loop
 
 import tt_torch
 from tt_torch.driver.decisions import Branches
+from tt_torch.driver.exact_runner import ExactnessWarning
 from tt_torch.driver.partition import HostFallbackWarning
 from tt_torch.driver.program import Program
-from tt_torch.dynamo.exactness.runner import ExactnessWarning
 
 Function = Callable[..., Any]
 X = torch.randn(4, 3, generator=torch.Generator().manual_seed(0))

@@ -14,7 +14,8 @@ from bucket_table import REFUSED, RIGHT
 from torch.fx import GraphModule
 from torch.utils._pytree import tree_leaves
 
-from tt_torch.dynamo.buckets import BucketedProgram, symbols_of
+from tt_torch.driver.buckets import BucketedProgram
+from tt_torch.dynamo.buckets import symbols_of
 from tt_torch.errors import BucketError
 from tt_torch.torch_private.tracing import make_fx
 

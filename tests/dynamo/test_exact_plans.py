@@ -11,10 +11,11 @@ import torch
 from torch.fx import GraphModule, Interpreter
 from torch.utils._pytree import tree_leaves
 
+from tt_torch.driver.exact_runner import OUT_OF_RANGE, ExactnessWarning, ExactRunner
 from tt_torch.dynamo.decompositions import DECOMPOSITIONS
 from tt_torch.dynamo.exactness.interval import Interval
+from tt_torch.dynamo.exactness.limits import Plan
 from tt_torch.dynamo.exactness.plan import Float64Warning, make_exact
-from tt_torch.dynamo.exactness.runner import OUT_OF_RANGE, ExactnessWarning, ExactRunner, Plan
 from tt_torch.dynamo.passes.rewriting import copied
 from tt_torch.torch_private.tracing import make_fx
 

@@ -13,10 +13,12 @@ from torch.fx import GraphModule
 
 from tt_torch.config import BackendOptions, CompileDepth, CompilerConfig, Options
 from tt_torch.driver import shards
+from tt_torch.driver.buckets import BucketedProgram
 from tt_torch.driver.cache.graphs import kept
 from tt_torch.driver.compile import compile_graph
 from tt_torch.driver.data_parallel import compile_data_parallel
 from tt_torch.driver.devices import Device, devices_of
+from tt_torch.driver.exact_runner import ExactRunner
 from tt_torch.driver.executor import Executor
 from tt_torch.driver.graph_breaks import tell
 from tt_torch.driver.observer import NOBODY, Observer, asked_for
@@ -30,14 +32,13 @@ from tt_torch.driver.sizes import numbers_read, once_per_size, with_examples
 from tt_torch.driver.stages import compile_in_stages
 from tt_torch.driver.unmatched import tell_unmatched
 from tt_torch.dynamo import input_forms, lost_gradients, python_kernels, repeated_elements
-from tt_torch.dynamo.buckets import BucketedProgram, symbols_of
+from tt_torch.dynamo.buckets import symbols_of
 from tt_torch.dynamo.buckets.padding import Layouts
 from tt_torch.dynamo.checks import defer_checks
 from tt_torch.dynamo.control_flow import write_out
 from tt_torch.dynamo.decompositions import DECOMPOSITIONS
 from tt_torch.dynamo.decompositions.custom_ops import register_late_ops
 from tt_torch.dynamo.exactness.plan import make_exact
-from tt_torch.dynamo.exactness.runner import ExactRunner
 from tt_torch.dynamo.idle_dropout import without_idle_dropout
 from tt_torch.dynamo.interface import is_tensor, layer_names, name_inputs, real_tensors_only, source
 from tt_torch.dynamo.passes.promotion import promote

@@ -15,9 +15,9 @@ import torch
 from torch.fx import Graph, GraphModule, Node
 from torch.fx.node import map_arg
 
+from tt_torch.driver.exact_runner import ExactRunner
 from tt_torch.driver.executor import KEPT, Executor, eager_device
 from tt_torch.driver.program import Program, Runner
-from tt_torch.dynamo.exactness.runner import ExactRunner
 from tt_torch.dynamo.passes.rewriting import copied
 from tt_torch.dynamo.types import Argument, Function
 from tt_torch.torch_private.ops import cond, while_loop

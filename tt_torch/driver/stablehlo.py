@@ -25,7 +25,7 @@ from tt_torch.driver.partition import HostFallbackWarning, HostOp
 from tt_torch.driver.unmatched import tell_nameless, tell_unmatched
 from tt_torch.dynamo.calls import Interface, Result
 from tt_torch.dynamo.exactness.interval import Interval
-from tt_torch.dynamo.exactness.runner import Limit
+from tt_torch.dynamo.exactness.limits import Limit
 from tt_torch.errors import CompileError, UnsupportedOpError
 from tt_torch.flow import MAIN, Flow, HostCall
 from tt_torch.mlir.functions import argument_kinds, main, mark_arguments, returned

@@ -19,13 +19,13 @@ from tt_torch.driver.cache.graph_text import UnknownToCache, text_of
 from tt_torch.driver.cache.keys import hashed, options, sources, usable_store
 from tt_torch.driver.cache.store import Store
 from tt_torch.driver.devices import devices_at
+from tt_torch.driver.exact_runner import ExactRunner
 from tt_torch.driver.observer import NOBODY, Observer
 from tt_torch.driver.package.contents import well_formed
 from tt_torch.driver.package.loading import program_of
 from tt_torch.driver.package.manifest import Graph, Json, graph_from_json, to_json
 from tt_torch.driver.package.saving import graph_fields, programs_of, tensors_of
 from tt_torch.driver.program import Program
-from tt_torch.dynamo.exactness.runner import ExactRunner
 from tt_torch.dynamo.types import Argument, Function, Result
 from tt_torch.errors import InexactError, KernelError, PackageError
 from tt_torch.torch_private.aot import TracingContext, is_plain_inference, tracing

@@ -14,6 +14,7 @@ import torch
 from tt_torch.config import CompilerConfig
 from tt_torch.driver.arguments import TensorForm, check, described, parts, tell_untrained
 from tt_torch.driver.devices import Device, default_device
+from tt_torch.driver.exact_runner import ExactRunner
 from tt_torch.driver.executor import CompiledProgram, Executor
 from tt_torch.driver.flow_runner import FlowRunner
 from tt_torch.driver.package.contents import Package, from_bytes, separate, to_bytes, well_formed, write
@@ -21,7 +22,7 @@ from tt_torch.driver.package.manifest import BACKWARD, CHECK, Graph, Manifest, P
 from tt_torch.driver.package.member import Member
 from tt_torch.driver.package.results import built
 from tt_torch.driver.program import Program
-from tt_torch.dynamo.exactness.runner import ExactRunner, Plan
+from tt_torch.dynamo.exactness.limits import Plan
 from tt_torch.errors import InputDtypeError, InputShapeError, PackageError, PackagingError
 from tt_torch.files import write as write_file
 from tt_torch.flow import MAIN, Flow

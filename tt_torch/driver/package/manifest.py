@@ -16,7 +16,7 @@ from tt_torch.driver.host_functions import require_known
 from tt_torch.driver.program import Program
 from tt_torch.dynamo.calls import Check, Interface, Reading, View, ViewOfInput
 from tt_torch.dynamo.exactness.interval import Interval
-from tt_torch.dynamo.exactness.runner import Limit
+from tt_torch.dynamo.exactness.limits import Limit
 from tt_torch.flow import Flow, HostCall
 from tt_torch.flow import from_json as flow_from_json
 

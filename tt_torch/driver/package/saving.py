@@ -12,6 +12,7 @@ from torch.fx import Node
 
 from tt_torch.driver.arguments import device_of
 from tt_torch.driver.compilation import Compilation, Input, by_itself, inputs_of, on_cpu
+from tt_torch.driver.exact_runner import ExactRunner
 from tt_torch.driver.executor import CompiledProgram, Executor
 from tt_torch.driver.family import Family
 from tt_torch.driver.package.contents import Package, separate
@@ -31,7 +32,6 @@ from tt_torch.driver.package.manifest import (
 from tt_torch.driver.package.results import tree
 from tt_torch.driver.program import Program
 from tt_torch.dynamo.calls import Interface
-from tt_torch.dynamo.exactness.runner import ExactRunner
 from tt_torch.dynamo.tracing import tracing_for_device
 from tt_torch.errors import PackagingError
 from tt_torch.flow import MAIN

@@ -12,8 +12,8 @@ from torch.fx import GraphModule, Node
 
 from tt_torch.dynamo import facts
 from tt_torch.dynamo.exactness.interval import ANYTHING, Interval, held, of_dtype, of_values
+from tt_torch.dynamo.exactness.limits import Limit
 from tt_torch.dynamo.exactness.rules import RULES, Of
-from tt_torch.dynamo.exactness.runner import Limit
 from tt_torch.dynamo.facts import Fact
 from tt_torch.dynamo.passes.constant_fold import evaluate
 from tt_torch.dynamo.passes.rewriting import arguments, user_line, value

@@ -11,7 +11,7 @@ from tt_torch import user_code
 from tt_torch.dynamo import facts
 from tt_torch.dynamo.exactness.analysis import Analysis, Raw
 from tt_torch.dynamo.exactness.interval import Interval
-from tt_torch.dynamo.exactness.runner import Plan
+from tt_torch.dynamo.exactness.limits import Plan
 from tt_torch.dynamo.facts import Fact
 from tt_torch.dynamo.passes.rewriting import arguments, call, copied, user_line, value
 from tt_torch.dynamo.types import Arguments

@@ -3,53 +3,25 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch.fx import GraphModule
 
 from tt_torch import user_code
+from tt_torch.driver.program import Runner
 from tt_torch.dynamo.exactness.interval import Interval, of_values
+from tt_torch.dynamo.exactness.limits import Limit, Plan
+from tt_torch.dynamo.types import Function
 from tt_torch.errors import InexactError, KernelError, add_note
 from tt_torch.torch_private.distributed import of_all_chips
 from tt_torch.torch_private.tensors import version
 
-Runner = Callable[[Sequence[torch.Tensor]], Sequence[torch.Tensor]]
-Function = Callable[..., Any]
 OUT_OF_RANGE = "a float does not fit into the integer that it becomes, or an index is out of range"
 
 
 class ExactnessWarning(UserWarning):
     """A call ran in eager PyTorch, because the device would not have computed its integers exactly."""
-
-
-@dataclass(frozen=True)
-class Limit:
-    """The interval of an input of integers for which the program is exact, and the op that may leave 32 bits beyond it.
-
-    An input of float64 has the interval of float32. Infinities and NaN are the same in float32, so
-    they are not compared.
-    """
-
-    name: str
-    interval: Interval
-    cause: str
-
-
-@dataclass
-class Plan:
-    """The conditions under which a program is exact.
-
-    `limits` are by position of the input. If `flagged`, the last output of the program must be true. If there is
-    `check`, its only output must be true; it is a graph of the inputs at the positions `checked`.
-    """
-
-    limits: dict[int, Limit]
-    flagged: bool = False
-    check: GraphModule | None = None
-    checked: list[int] = field(default_factory=list)
 
 
 class ExactRunner:
