@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -117,6 +117,38 @@ def test_numbers_read_from_inputs_are_compiled_for_each_value() -> None:
     x = torch.randn(2, 3)
     for n in (1, 2, 1):
         assert torch.equal(padded(x, torch.tensor(n)), torch.nn.functional.pad(x, (n, n)) * 2)
+
+
+def increased(n: torch.Tensor) -> None:
+    n += 1
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda n: n.add_(1),
+        increased,
+        lambda n: n.__iadd__(1),
+        lambda n: torch.nn.functional.relu(n, inplace=True),
+        lambda n: torch.nn.functional.relu(input=n, inplace=True),
+        lambda n: torch.add(n, 1, out=n),
+        lambda n: torch._foreach_add_([n], 1),
+        lambda n: torch.ops.aten.add_.Tensor(n, 1),
+        lambda n: torch.ops.aten.add_(n, 1),
+    ],
+)
+def test_a_number_to_which_the_graph_writes_is_none_that_it_reads(write: Callable[[torch.Tensor], object]) -> None:
+    """Beside a number that it reads, `n += 1` was lost."""
+
+    def model(x: torch.Tensor, n: torch.Tensor, written: torch.Tensor) -> torch.Tensor:
+        write(written)
+        return torch.nn.functional.pad(x, (n, n)) * 2
+
+    x, now, expected = torch.randn(2, 3), torch.tensor(-3), torch.tensor(-3)
+    compiled = torch.compile(model, backend=tt_torch.backend)
+    for n in (1, 2):
+        assert torch.equal(compiled(x, torch.tensor(n), now), model(x, torch.tensor(n), expected))
+        assert torch.equal(now, expected)
 
 
 def test_floats_are_numbers_with_dynamic_sizes() -> None:

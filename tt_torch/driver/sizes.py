@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Callable, Mapping, Sequence
 
 import torch
@@ -12,6 +11,7 @@ from torch.fx import GraphModule, Interpreter, Node
 from tt_torch import user_code
 from tt_torch.driver import variants
 from tt_torch.driver.variants import Variants
+from tt_torch.dynamo.in_place import written_by
 from tt_torch.dynamo.passes.rewriting import copied
 from tt_torch.dynamo.types import Argument, Function, Result
 from tt_torch.torch_private.aot import TracingContext, tracing
@@ -107,10 +107,7 @@ def _read(node: Node, value: object) -> bool:
 def _kept(gm: GraphModule) -> set[int]:
     """The memory to which the graph writes, and that of its results."""
     kept = {_memory(node) for node in gm.graph.find_nodes(op="output")[0].all_input_nodes}
-    for node in gm.graph.nodes:
-        name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
-        if node.args and isinstance(node.args[0], Node) and (name == "setitem" or re.search(r"[a-z]_$", name)):
-            kept.add(_memory(node.args[0]))
+    kept |= {_memory(into) for node in gm.graph.nodes for into in written_by(node)}
     return kept - {0}
 
 

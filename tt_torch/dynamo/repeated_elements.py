@@ -7,23 +7,19 @@ backends have this error in silence.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterator, Sequence
 
 import torch
 from torch.fx import GraphModule, Node
 
 from tt_torch.dynamo.facts import called
+from tt_torch.dynamo.in_place import written_by
 from tt_torch.dynamo.passes.rewriting import copied
 from tt_torch.torch_private.tensors import storage_of
 
 REASON = "the graph writes to elements that expand() repeats, whose changes PyTorch's capture would add up"
 INSTEAD = "write to the tensor before expand(), or to a clone() behind it"
 _EXPAND = [getattr(torch.ops.aten, name) for name in ("expand", "expand_as", "broadcast_to")]
-_OPERATORS = {
-    getattr(operator, name)
-    for name in "setitem iadd isub imul itruediv ifloordiv imod ipow imatmul iand ior ixor ilshift irshift".split()
-}
 _EXPAND_SEVERAL = [getattr(torch.ops.aten, name) for name in ("broadcast_tensors", "meshgrid")]
 
 
@@ -55,21 +51,11 @@ def _written_views(gm: GraphModule) -> list[Node]:
 
 
 def _written(node: Node) -> Iterator[Node]:
-    """The tensor to which a call writes, and those of which it is a view."""
-    into = node.kwargs.get("out")
-    if _is_in_place(node):
-        into = node.args[0] if node.args else None
-    while isinstance(into, Node):
-        yield into
-        into = next((base for base in into.all_input_nodes if _share(base, into)), None)
-
-
-def _is_in_place(node: Node) -> bool:
-    """Whether a call writes to its first argument. The names of `operator.and_` and its like only avoid keywords."""
-    if getattr(node.target, "__module__", "") == "_operator":
-        return node.target in _OPERATORS
-    name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
-    return (name.endswith("_") and not name.endswith("__")) or node.kwargs.get("inplace") is True
+    """The tensors to which a call writes, and those of which they are views."""
+    for into in written_by(node):
+        while into:
+            yield into
+            into = next((base for base in into.all_input_nodes if _share(base, into)), None)
 
 
 def _share(base: Node, view: Node) -> bool:

@@ -1,0 +1,42 @@
+"""The tensors to which the calls of a captured graph write."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+
+from torch.fx import Node
+from torch.fx.node import map_arg
+
+from tt_torch.dynamo.types import Argument
+from tt_torch.torch_private.ops import OpOverload, OpOverloadPacket, written
+
+_NAMES = "setitem iadd isub imul itruediv ifloordiv imod ipow imatmul iand ior ixor ilshift irshift".split()
+_OPERATORS = {getattr(operator, name) for name in _NAMES} | {f"__{name}__" for name in _NAMES}
+
+
+def written_by(node: Node) -> list[Node]:
+    """The nodes to which a call writes, also those in a list. It is `x` for each of `x.add_(1)`, `x += 1`,
+    `relu(x, inplace=True)` and `add(y, z, out=x)`."""
+    found: list[Node] = []
+    map_arg(_arguments(node), found.append)
+    return found
+
+
+def _arguments(node: Node) -> Sequence[Argument]:
+    target, given = node.target, (node.args, node.kwargs)
+    if isinstance(target, OpOverload):
+        return written(target, *given)
+    if isinstance(target, OpOverloadPacket):
+        return [x for name in target.overloads() for x in written(getattr(target, name), *given)]
+    first = node.args[0] if node.args else node.kwargs.get("input")
+    return [node.kwargs.get("out"), first if _is_in_place(node) else None]
+
+
+def _is_in_place(node: Node) -> bool:
+    """Whether a method or a function of PyTorch writes to its first argument, which only its name says. The names of
+    `operator.and_` and its like avoid keywords."""
+    if node.target in _OPERATORS or node.kwargs.get("inplace") is True:
+        return True
+    name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
+    return name.endswith("_") and not name.endswith("__") and getattr(node.target, "__module__", "") != "_operator"
