@@ -27,7 +27,7 @@ from torch.distributed.tensor.placement_types import Placement
 from tt_torch.errors import CollectiveError, MeshError
 from tt_torch.torch_private.marks import part_of_graphs
 from tt_torch.torch_private.moved_views import after_write, of_moved
-from tt_torch.torch_private.ops import OpOverload, is_random, schema
+from tt_torch.torch_private.ops import OpOverload, is_random, schema, written
 from tt_torch.torch_private.sharded_dims import WITHOUT_HANDLER, Sharding, scan, scans, select_gradient
 from tt_torch.torch_private.sharded_masks import has_mask, of_mask
 from tt_torch.torch_private.sharded_norms import HANDLERS, local
@@ -129,7 +129,7 @@ def _whole_without_rule(of: Any) -> Callable[..., Any]:
     """
 
     def _propagate_op_sharding_dispatch_slow_path(op_call: Any, args: Any, *given: Any, **named: Any) -> Any:
-        if schema(op_call).name.endswith("_") and _is_plain(args[0]):
+        if any(map(_is_plain, written(op_call, args[:1], {}))):
             raise MeshError(f"{op_call} writes a DTensor to a plain tensor; give that to distribute_tensor before")
         if op_call in SQUEEZES and _form(given[1].schema).shape != args[0].shape:
             raise MeshError(f"{op_call} changes the shape of a DTensor in place; use squeeze()")
