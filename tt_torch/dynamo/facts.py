@@ -7,6 +7,7 @@ PyTorch does not say. `tests/dynamo/test_facts.py` checks each fact on what eage
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable
 from enum import Flag, auto
 from functools import reduce
@@ -130,6 +131,10 @@ _row(_F.REINTERPRETS, "_conj _neg_view adjoint conj imag mH matrix_H real", prim
 _row(_F.REINTERPRETS, "view_as_complex view_as_real")
 _row(_F.REINTERPRETS, "_indices ccol_indices col_indices crow_indices indices row_indices")  # of sparse tensors
 _row(_F.REINTERPRETS, "_fw_primal _make_dual _unpack_dual")  # of forward-mode derivatives
+
+# --- comparisons, by the operator of Python that compares two numbers in the same way
+
+COMPARISONS = {getattr(aten, name): getattr(operator, name) for name in ("eq", "ne", "lt", "le", "gt", "ge")}
 
 
 def of(target: object) -> Fact:

@@ -14,7 +14,7 @@ from typing import TypeGuard
 import torch
 from torch.fx import Graph, Node
 
-from tt_torch.dynamo.facts import ByOp, called
+from tt_torch.dynamo.facts import COMPARISONS, ByOp, called
 from tt_torch.dynamo.passes.rewriting import arguments, call, user_line, value
 from tt_torch.dynamo.scalars import number_in
 from tt_torch.dynamo.types import Argument, Scalar
@@ -27,11 +27,12 @@ aten, prims = torch.ops.aten, torch.ops.prims
 # The arguments that are promoted together.
 OPERANDS = ByOp[tuple[str, ...]]()
 for _names, _ops in {
-    ("self", "other"): "add sub rsub mul div remainder where bitwise_and bitwise_or bitwise_xor eq ne lt le gt ge",
+    ("self", "other"): "add sub rsub mul div remainder where bitwise_and bitwise_or bitwise_xor",
     ("self", "min", "max"): "clamp clamp_min clamp_max",
     ("self", "exponent"): "pow",
 }.items():
     OPERANDS(*(getattr(aten, name) for name in _ops.split()))(_names)
+OPERANDS(*COMPARISONS)(("self", "other"))
 
 # The arguments that become elements. Eager PyTorch refuses a number that the dtype of the result does not have.
 ELEMENTS = ByOp[tuple[str, ...]]()
@@ -46,7 +47,6 @@ for _names, _ops in {
 ELEMENTS(aten.fill.Scalar, aten.masked_fill.Scalar)(("value",))
 
 ARITHMETIC = {getattr(aten, name) for name in "add sub rsub mul div floor_divide remainder fmod pow".split()}
-COMPARISONS = {getattr(aten, name) for name in "eq ne lt le gt ge".split()}
 LARGEST = torch.finfo(torch.float32).max
 # Ops that take a Python number in float32 beside a tensor of this dtype. Sums convert it to float16.
 WIDE_NUMBERS = {

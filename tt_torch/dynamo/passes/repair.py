@@ -14,7 +14,7 @@ from torch.fx import Graph, Node
 from tt_torch.dynamo import facts
 from tt_torch.dynamo.decompositions.linalg import UNROLLED
 from tt_torch.dynamo.decompositions.registry import NARROW
-from tt_torch.dynamo.facts import Fact
+from tt_torch.dynamo.facts import COMPARISONS, Fact
 from tt_torch.dynamo.passes.rewriting import Rules, call, fill, only_first, user_line, value
 from tt_torch.dynamo.types import Arguments
 from tt_torch.errors import UnsupportedOpError
@@ -85,16 +85,6 @@ def _wrapped(node: Node, x: Node, indices: list[Node | None]) -> list[Node | Non
 def _counts_from_front(i: Node) -> bool:
     """Whether an index is a position that an op of the program returned, which is never negative."""
     return i.target in (aten.argmax.default, aten.argmin.default)
-
-
-COMPARISONS = {
-    aten.eq: operator.eq,
-    aten.ne: operator.ne,
-    aten.lt: operator.lt,
-    aten.le: operator.le,
-    aten.gt: operator.gt,
-    aten.ge: operator.ge,
-}
 
 
 @RULES(*COMPARISONS)
