@@ -64,13 +64,25 @@ void place_buffers(Plan& plan, std::vector<Fixed>& fixed) {
   }
 }
 
+// For each op, the values that a step allocates and that no op after it reads.
+std::vector<std::vector<Slot>> last_read(const Plan& plan, const Fixed& fixed) {
+  std::vector<std::vector<Slot>> dead(plan.ops.size());
+  for (size_t slot = 0; slot < plan.values.size(); ++slot) {
+    Slot root = static_cast<Slot>(slot);
+    while (plan.values[root].source >= 0) root = plan.values[root].source;
+    const int last = plan.values[root].last;
+    if (plan.values[root].origin == Origin::Fresh && !fixed[slot].defined() && last != INT_MAX)
+      dead[last].push_back(static_cast<Slot>(slot));
+  }
+  return dead;
+}
+
 }  // namespace
 
 void lay_out(Plan& plan, const PlanOptions& options, size_t chips) {
   std::vector<Fixed> fixed(chips, Fixed(plan.values.size()));
   plan.memories.resize(chips);
   if (options.arena) place_buffers(plan, fixed);
-  std::vector<std::vector<Slot>> dead(plan.ops.size());
   std::vector<Step> kept;
   for (Step& step : plan.steps) {
     if (step.view && fixed[0][step.source].defined()) {
@@ -83,14 +95,7 @@ void lay_out(Plan& plan, const PlanOptions& options, size_t chips) {
       };
     kept.push_back(std::move(step));
   }
-  // A value that a step allocates is released after the last op that reads it.
-  for (size_t slot = 0; slot < plan.values.size(); ++slot) {
-    Slot root = static_cast<Slot>(slot);
-    while (plan.values[root].source >= 0) root = plan.values[root].source;
-    const int last = plan.values[root].last;
-    if (plan.values[root].origin == Origin::Fresh && !fixed[0][slot].defined() && last != INT_MAX)
-      dead[last].push_back(static_cast<Slot>(slot));
-  }
+  const std::vector<std::vector<Slot>> dead = last_read(plan, fixed[0]);
   plan.steps.clear();
   size_t next = 0;
   for (size_t op = 0; op < plan.ops.size(); ++op) {
