@@ -50,7 +50,8 @@ def count_chips(python: str, timeout: float) -> int:
 
 
 class _Key:
-    """The number of a program or tensor on the device. When this object is deleted, that one is dropped later."""
+    """The number of a program or tensor on the device. When this object is deleted, the program or tensor is
+    dropped later."""
 
     def __init__(self, number: int, dropped: list[int]) -> None:
         self.number, self._dropped = number, dropped

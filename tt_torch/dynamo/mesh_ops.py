@@ -19,7 +19,7 @@ from tt_torch.torch_private.ops import OpOverload
 LIBRARY = torch.library.Library("tt_mesh", "DEF")
 OPS: list[OpOverload] = []
 TARGET = "tt_mesh."  # the beginning of the names of custom calls
-ALWAYS = -1  # the position of no input: an op makes values differ from chip to chip
+ALWAYS = -1  # stands for an op that makes values differ from chip to chip; it is the position of no input
 AXES = "tt_axes"  # in the `meta` of an input: the axes of the mesh along which its values vary; all if it is not there
 
 

@@ -66,7 +66,7 @@ def fuzz(
 def _compared(
     items: Iterator[Item], jobs: int, timeout: float, output: Path, out: TextIO
 ) -> tuple[Counter[str], list[str]]:
-    """How many programs had each verdict, and the files of those that differ. `out` is told of the number of programs
+    """How many programs had each verdict, and the files of those that differ. `out` gets the number of programs
     every ten seconds."""
     from tt_torch.files import write
     from tt_torch.fuzz.check import NO_FINDING

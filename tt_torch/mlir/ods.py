@@ -23,8 +23,7 @@ from tt_torch.mlir.types import Attr, Attrs, Infer, Op, Operand
 
 REQUIRED = object()
 # In IRDL, all values of a variadic operand must have one type. So a variadic operand is declared as this number of
-# optional
-# ones. For a longer list, builders nest ops.
+# optional ones. For a longer list, builders nest ops.
 LONGEST_VARIADIC = 32
 
 

@@ -21,7 +21,7 @@ EXPANDED = (
     "AffineGrid Attention CausalConvWithState CenterCropPad DynamicQuantizeLinear FlexAttention LinearAttention "
     "NegativeLogLikelihoodLoss RMSNormalization RotaryEmbedding SoftmaxCrossEntropyLoss Swish"
 ).split()
-DOMAINS = ("", "ai.onnx.preview")  # of these ops
+DOMAINS = ("", "ai.onnx.preview")  # to which these ops belong
 # The operands that decide shapes, axes or which nodes run, by their numbers. They must be known while compiling.
 _REDUCTIONS = [f"Reduce{name}" for name in "L1 L2 LogSum LogSumExp Max Mean Min Prod Sum SumSquare".split()]
 DECIDING: dict[str, Sequence[int]] = {
@@ -61,7 +61,7 @@ def _plain(model: onnx.ModelProto, constants: Mapping[str, np.ndarray]) -> onnx.
 
 
 def deciding(model: onnx.ModelProto) -> dict[str, onnx.NodeProto]:
-    """The inputs from which deciding operands are computed, other than from their shapes, and the nodes of these."""
+    """The inputs on whose values deciding operands depend, each with a node that has such an operand."""
     nodes = list(_all_nodes(model.graph.node))
     producers = {name: node for node in nodes for name in node.output if name}
     given = {value.name for value in model.graph.initializer}

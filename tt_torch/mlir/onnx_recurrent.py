@@ -15,7 +15,7 @@ ACTIVATIONS = {"RNN": [b"tanh"], "LSTM": [b"sigmoid", b"tanh", b"tanh"], "GRU": 
 
 @dataclass
 class Weights:
-    """The weights of one direction, transposed: `inputs` were multiplied already, in all steps at once."""
+    """The transposed weights of one direction. `inputs` has the products of all steps with the weights of inputs."""
 
     hidden: int
     inputs: str  # steps x batch x gates * hidden

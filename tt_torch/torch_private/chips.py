@@ -116,8 +116,8 @@ class Chips(LocalTensorMode):
         return LocalTensor(dict(enumerate(every)))
 
     def _drawn(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """An op that draws random numbers. Chips with other values draw other numbers, and those with equal ones the
-        same: dropout drops other elements of each part of a layer, and the same ones of a sum, which all chips have."""
+        """An op that draws random numbers. Chips with equal values draw equal numbers, and others draw others. So
+        dropout drops the same elements of a sum, which all chips have, and other ones of each part of a layer."""
         written = [i for i, a in enumerate(schema(func).arguments) if a.alias_info and a.alias_info.is_write]
         if self.hosts or written not in ([], [0]):
             where = ", in several processes" if self.hosts else ""
@@ -138,7 +138,8 @@ class Chips(LocalTensorMode):
         return of_parts(made) if isinstance(made[0], torch.Tensor) else tuple(map(of_parts, zip(*made, strict=True)))
 
     def _write_once(self, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Runs an op that writes to a plain tensor. Of lists of tensors, each position by itself: others may vary."""
+        """Runs an op that writes to a plain tensor. For lists of tensors, it runs once for each position, because
+        tensors at other positions may differ from chip to chip."""
         if isinstance(args[0], (list, tuple)) and len(args[0]) > 1:
             for i in range(len(args[0])):
                 one = [[x[i]] if isinstance(x, (list, tuple)) else x for x in args]
@@ -156,7 +157,7 @@ class Chips(LocalTensorMode):
         return first
 
     def forget_another(self, mesh: DeviceMesh) -> None:
-        """Drops the coordinates of a mesh that is gone, and whose address `mesh` has got: addresses are the keys."""
+        """Drops the coordinates of an earlier mesh whose address `mesh` has got, because they are kept by address."""
         if self._asked.get(id(mesh)) is not mesh:
             self._coordinate_cache.pop(id(mesh), None)
             self._asked[id(mesh)] = mesh

@@ -85,7 +85,7 @@ def _accepted(schema: Schema, field: Field) -> str:
 
 
 def _written(fields: Sequence[Field]) -> Iterator[Field]:
-    """The fields that messages have. The tags of a union are none of them: they follow from its members' names."""
+    """The fields that messages have. The tags of a union are not among them: they follow from its members' names."""
     return (field for field in fields if "utype" not in (field.type, field.element))
 
 

@@ -205,7 +205,7 @@ class Op:
 
     @property
     def written(self) -> tuple[Tensor, ...]:
-        """The tensors that the op writes; of a cache that it updates, only the rows, once per user."""
+        """The tensors that the op writes. If it updates a cache, these are only the new rows, once per user."""
         if not self.updates:
             return () if self.is_view else self.results
         rows = self.tensor("input")
@@ -243,8 +243,8 @@ def _is_plain(value: Value) -> TypeGuard[Attribute]:
 
 
 def key_of(name: str, record: Record) -> str:
-    """The name of an op, with the member of its family if it belongs to one: "MatmulOp", "EltwiseBinaryOp.Add". For an
-    op of the user, it is the name of that: "CpuOp.mylib::scaled.default"."""
+    """The name of an op, with the member of its family if it belongs to one: "MatmulOp", "EltwiseBinaryOp.Add". An op
+    of the user has its own name there: "CpuOp.mylib::scaled.default"."""
     if name == custom_ops.TABLE and (custom := custom_ops.op_of(record)):
         return f"{name}.{custom}"
     kind = record.get("type")
@@ -252,7 +252,7 @@ def key_of(name: str, record: Record) -> str:
 
 
 def ops(program: Program) -> Iterator[Op]:
-    """The ops of a program in order. A tensor is a result of the op that first names it; program inputs are none."""
+    """The ops of a program in order. A tensor is a result of the op that first names it, unless it is an input."""
     known = {ref["global_id"] for ref in program.get("inputs") or ()}
     for operation in program.get("operations") or ():
         for name, record in operation.get("type", {}).items():
@@ -264,7 +264,7 @@ def ops(program: Program) -> Iterator[Op]:
 
 
 def mesh_shape(program: Program) -> tuple[int, int]:
-    """Rows and columns of the chips for which a program is; (1, 1) for one chip."""
+    """The rows and columns of the mesh for which a program was compiled; (1, 1) for one chip."""
     mesh = program.get("mesh_shape")
     return (max(mesh["y"], 1), max(mesh["x"], 1)) if mesh else (1, 1)
 

@@ -31,7 +31,7 @@ def generate_random_inputs_for_shlo(module_str: str) -> list[torch.Tensor]:
 
 
 class StablehloExecutor:
-    """Runs a StableHLO module, given as text or parsed: a callable that takes its inputs and returns a list of tensors.
+    """A StableHLO module, given as text or parsed, as a callable that takes its inputs and returns a list of tensors.
 
     At the op-by-op depths each op is compiled by itself, and below EXECUTE the module is only compiled. Then a call
     returns None, because there is no PyTorch program that could compute the results.

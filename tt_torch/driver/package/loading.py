@@ -30,9 +30,9 @@ from tt_torch.runtime import Binary
 
 
 class Weights(Mapping[str, torch.Tensor]):
-    """Weights by name. One that is in the file is compared with its hash, and put on its device, when it is first read.
+    """Weights by name. A weight in the file is compared with its hash, and put on its device, when it is first read.
 
-    Those of `parameters` are Parameters, which require gradients if their value there is true.
+    The weights that `parameters` names are Parameters. They require gradients if their value in `parameters` is true.
     Raises PackageError for a weight that has changed in the file.
     """
 
@@ -62,7 +62,7 @@ class Weights(Mapping[str, torch.Tensor]):
         else:
             self[name] = value
 
-    def __contains__(self, name: object) -> bool:  # that of Mapping reads the weight
+    def __contains__(self, name: object) -> bool:  # the one of Mapping would read the weight
         return name in self._unread or name in self._known
 
     def __iter__(self) -> Iterator[str]:
@@ -135,7 +135,7 @@ class LoadedModel:
         return self.executor.binary
 
     def arguments(self, *args: Any, **kwargs: Any) -> list[torch.Tensor]:
-        """The inputs of the program, weights included, for a call with these arguments, which runs.
+        """Runs a call with these arguments, and returns the inputs of the program, weights included.
 
         `tt_torch.load(path)(*model.arguments(x))` computes what `model(x)` does, if `path` is a .ttnn file. Raises
         PackagingError for a package with several programs.
@@ -145,7 +145,7 @@ class LoadedModel:
     def save(self, path: str | Path, weights: bool = True) -> None:
         """Writes the package with its present weights if the name ends in `.ttpkg`; otherwise the binary alone.
 
-        An existing file is replaced only once the new one is complete. A package without `weights` has none of those
+        An existing file is replaced only once the new one is complete. Without `weights`, the package lacks the weights
         that a checkpoint has. Raises PackagingError for a package with several programs and another name.
         """
         if Path(path).suffix == ".ttpkg":
@@ -217,7 +217,7 @@ class LoadedModel:
 
     @property
     def tensor_forms(self) -> dict[str, TensorForm]:
-        """The form of each tensor among the arguments, by its name; of a family, the forms of the first program."""
+        """The form of each tensor among the arguments, by its name. A family has those of its first program."""
         forms = self._package.manifests[0].forms
         return {name: form for name, form in forms.items() if isinstance(form, TensorForm)}
 

@@ -24,7 +24,7 @@ from tt_torch.flow import from_json as flow_from_json
 # family, the third. One with a flow has the fourth. A loader refuses all others.
 FORMAT, FAMILY_FORMAT, TRAINING_FORMAT, FLOW_FORMAT = 1, 2, 3, 4
 CHECK = "check"  # the name of the program that tells whether the integers of a call are exact
-BACKWARD = "backward/"  # with it begin the names of the programs of a backward graph
+BACKWARD = "backward/"  # the names of the programs of a backward graph begin with it
 Json: TypeAlias = Any
 KINDS = {int(kind): kind for kind in type(inspect.Parameter.VAR_KEYWORD)}  # type: ignore[attr-defined]
 DTYPES = {

@@ -1,4 +1,4 @@
-"""Max pooling with the positions of the maxima, adaptive too, and what uses positions: unpooling and gradients.
+"""Max pooling and adaptive max pooling with the positions of the maxima; unpooling and gradients, which use positions.
 
 A position counts the elements of an image or volume.
 """
@@ -28,8 +28,8 @@ def _strides(sizes: Ints) -> list[int]:
 
 
 def _max_of(x: Tensor, places: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
-    """Maxima of windows and their positions. Each dimension has (windows, elements) places. The elements are looked up,
-    so that a window is a row."""
+    """Maxima of windows and their positions. `places` has the places of (windows, elements) for each dimension. The
+    elements are looked up, so that a window is a row."""
     there = _flat(places, x.shape[-len(places) :])
     windows = x.flatten(-len(places)).index_select(-1, there.flatten()).unflatten(-1, list(there.shape))
     values, which = windows.max(-1)
@@ -55,7 +55,8 @@ def _flat(places: Sequence[Tensor], sizes: Ints) -> Tensor:
 def _max_of_sliding(
     x: Tensor, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, ceil_mode: bool
 ) -> tuple[Tensor, Tensor]:
-    """Where a window reaches beyond the elements, its first or its last element there repeats."""
+    """If a window reaches beyond the elements, its first or last element that exists is taken again: with a size of 4,
+    the places 3, 4, 5 become 3, 3, 3."""
     places = []
     for size, k, s, p, d in zip(x.shape[-len(kernel) :], kernel, stride, padding, dilation, strict=True):
         windows = Windows.over(size, k, s, p, ceil_mode, d)
@@ -69,7 +70,7 @@ def _max_of_sliding(
 def max_pool2d_with_indices(
     x: Tensor, kernel: Ints, stride: Ints = (), padding: Ints = (0,), dilation: Ints = (1,), ceil_mode: bool = False
 ) -> tuple[Tensor, Tensor] | NotImplementedType:
-    """torch-mlir ignores ceil mode and wants a stride; images without a batch and integers it does not take."""
+    """torch-mlir ignores ceil mode, needs a stride, and takes neither images without a batch nor integers."""
     implied, kernel = not stride, each(kernel, 2)
     padding, dilation, stride = each(padding, 2), each(dilation, 2), each(stride, 2, kernel)
     if not x.is_floating_point():
@@ -93,7 +94,7 @@ def max_pool2d_with_indices(
 def max_pool3d_with_indices(
     x: Tensor, kernel: Ints, stride: Ints = (), padding: Ints = (0,), dilation: Ints = (1,), ceil_mode: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """The values alone are those of two poolings, of the planes and of what lies behind each other."""
+    """Positions need a look-up. Without them, the planes are pooled first, and then the elements behind each other."""
     kernel, padding, dilation = (each(v, 3) for v in (kernel, padding, dilation))
     stride = each(stride, 3, kernel)
     window = (kernel, stride, padding, dilation)
@@ -109,7 +110,7 @@ def max_pool3d_with_indices(
 
 @decomposes(aten.adaptive_max_pool2d.default, aten.adaptive_max_pool3d.default)
 def adaptive_max_pool(x: Tensor, counts: Ints) -> tuple[Tensor, Tensor]:
-    """Windows of one length: the last element of a shorter one repeats."""
+    """All windows get the length of the longest one, by repeating the last element of the others."""
     places = []
     for size, count in zip(x.shape[-len(counts) :], counts, strict=True):
         begin, end = adaptive_windows(size, count)
@@ -159,7 +160,7 @@ def max_unpool(x: Tensor, positions: Tensor, sizes: Ints, *_: Argument) -> Tenso
 
 
 def _fractional_begins(size: int, kernel: int, count: int, sample: Tensor) -> Tensor:
-    """(images, channels, count): where windows begin, at steps of a fraction; the last one ends at the end."""
+    """The begins of windows, (images, channels, count). Steps are fractions, and the last window ends at the end."""
     last = torch.full_like(sample, size - kernel, dtype=torch.int64).unsqueeze(-1)
     if count == 1:
         return last
@@ -171,7 +172,7 @@ def _fractional_begins(size: int, kernel: int, count: int, sample: Tensor) -> Te
 
 @decomposes(aten.fractional_max_pool2d.default, aten.fractional_max_pool3d.default)
 def fractional_max_pool(x: Tensor, kernel: Ints, counts: Ints, samples: Tensor) -> tuple[Tensor, Tensor]:
-    """`samples` (images, channels, dims) has the fraction of the last dimension first in 2d, last in 3d."""
+    """`samples` has the form (images, channels, dims), with the last dimension first in 2d, and last in 3d."""
     dims = len(counts)
     images = x if x.dim() == dims + 2 else x.unsqueeze(0)
     sizes = images.shape[-dims:]

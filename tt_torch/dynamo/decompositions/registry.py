@@ -169,7 +169,7 @@ def decomposes(*ops: OpOverload) -> Callable[[Function], Function]:
 
 
 def _in_new_memory(function: Function) -> Function:
-    """Copies results that are an operand: the largest of one number is this number, in other memory."""
+    """Copies results that are an operand itself: the largest of one number must not share its memory."""
 
     @functools.wraps(function)
     def call(*args: Argument, **kwargs: Argument) -> Result:
@@ -180,7 +180,7 @@ def _in_new_memory(function: Function) -> Function:
 
 
 def _beside_operands(function: Function) -> Function:
-    """Makes new tensors on the device that the op names, otherwise on that of its operands."""
+    """Makes new tensors on the device that the op names, or else on the device of its operands."""
 
     @functools.wraps(function)
     def call(*args: Argument, **kwargs: Argument) -> Result:

@@ -39,7 +39,7 @@ def is_elementwise(region: ir.Region) -> bool:
 
 
 def applied(region: ir.Region, operands: Sequence[Value]) -> list[Value]:
-    """The results of a body for each element of tensors of one shape. `operands` are as many as its arguments."""
+    """The results of a body for each element of tensors of one shape. There is an operand for each argument."""
     body, shape = region.blocks[0], operands[0].type.shape
     values = dict(zip(body.arguments, operands, strict=True))
     *ops, last = [op.operation for op in body.operations]

@@ -17,7 +17,7 @@ from tt_torch.mlir.stablehlo.dtypes import DTYPES
 from tt_torch.mlir.types import Value
 
 Found = tuple[str, dict[str, Any]]  # a name in `driver.host_functions`, and its options
-LARGEST_TRIDIAGONAL = 4096  # rows of a system that PyTorch solves, which has no op for three diagonals
+LARGEST_TRIDIAGONAL = 4096  # rows of a system; PyTorch solves it as a whole matrix
 
 NO_FORM = "TTNN has no op for it"
 TOO_LARGE = "it is too large for the device, or of complex numbers"
@@ -53,7 +53,7 @@ def _lapack(op: ir.Operation, name: str) -> Found | None:
     return LAPACK[name](letters) if name in LAPACK else None
 
 
-# By options whose values are letters.
+# Functions of the options of a LAPACK op, whose values are letters.
 LAPACK: dict[str, Callable[[dict[str, str]], Found]] = {
     "getrf": lambda x: ("lu", {}),
     "geqrf": lambda x: ("qr", {}),
@@ -73,7 +73,7 @@ LAPACK: dict[str, Callable[[dict[str, str]], Found]] = {
 
 def _is_for_host(matrix: Value) -> bool:
     """Whether the decompositions for the device leave a matrix to the host."""
-    from tt_torch.dynamo.decompositions.linalg import LARGEST  # to import them takes seconds
+    from tt_torch.dynamo.decompositions.linalg import LARGEST  # the import takes seconds
 
     return is_complex(matrix) or matrix.type.shape[-1] > LARGEST["Cholesky"]
 
@@ -92,7 +92,7 @@ def _triangular_solve(op: ir.Operation) -> Found | None:
 
 
 def _fft(op: ir.Operation) -> Found | None:
-    from tt_torch.mlir.stablehlo.traced import LARGEST_MATRIX  # to import it takes seconds
+    from tt_torch.mlir.stablehlo.traced import LARGEST_MATRIX  # the import takes seconds
 
     lengths = attrs.ints(op, "fft_length")
     if all(length <= LARGEST_MATRIX and _largest_factor(length) <= isqrt(LARGEST_MATRIX) for length in lengths):

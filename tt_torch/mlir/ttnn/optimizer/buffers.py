@@ -18,11 +18,11 @@ from tt_torch.mlir.types import Value
 from tt_torch.wire.facts import BLOCK_BITS, TILE
 
 WIDE_TILE = TILE * TILE * 4  # bytes of a tile of float32, in which partial results are kept
-FEW_TILES = 12 * WIDE_TILE  # of an element-wise op or a reduction: two tiles per tensor, and casts of them
-MOVING = 64 * 1024  # of an op that moves tiles
-MASK = 8 * WIDE_TILE  # of an op that masks the end of a row
-MOST = 1152 * 1024  # of a product: the library takes smaller blocks if it would need more
-MOST_WITH_BLOCKS = 1328 * 1024  # of a product with block floats
+FEW_TILES = 12 * WIDE_TILE  # what an element-wise op or a reduction takes: two tiles per tensor, and their casts
+MOVING = 64 * 1024  # what an op takes that moves tiles
+MASK = 8 * WIDE_TILE  # what an op takes in addition that masks the end of a row
+MOST = 1152 * 1024  # what a product takes at most: the library takes smaller blocks otherwise
+MOST_WITH_BLOCKS = 1328 * 1024  # the same for a product with block floats
 ROWS_OF_COPIES = 6  # rows of tiles in the buffers of ops that make rows of tiles, or tiles of rows
 LONGEST_STEP = 8  # tiles of the inner dimension of a product in one step; more are hardly faster
 
