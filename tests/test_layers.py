@@ -103,6 +103,17 @@ def test_the_list_has_no_name_without_a_module():
     assert set(layers()) <= set(MODULES)
 
 
+def test_the_files_of_each_stage_are_in_its_folder():
+    page = (ROOT / "docs" / "map.md").read_text()
+    (rows,) = re.findall(r"## Stages and folders\n(.*?)\n## ", page, re.DOTALL)
+    found = [
+        (ROOT / folder / file, PACKAGE / file)
+        for folder, cell in re.findall(r"^\| .*\| `(tt_torch/.*?)` \| (.*) \|$", rows, re.MULTILINE)
+        for file in re.findall(r"`([\w/]+\.(?:py|cpp)|[\w/]+/)`", cell)
+    ]
+    assert len(found) > 25 and not [str(here) for here, other in found if not here.exists() and not other.exists()]
+
+
 @pytest.mark.parametrize(
     "line",
     [
