@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -159,6 +160,20 @@ def test_floats_are_numbers_with_dynamic_sizes() -> None:
         x = torch.randn(batch, 4)
         torch.testing.assert_close(run(x, number), layers(x) * number)
     assert len(programs) == 2
+
+
+def test_negative_zero_and_nan_are_numbers_of_their_own() -> None:
+    run, programs = recording(lambda x, y: x.copysign(torch.full_like(x, y)), dynamic=True)
+    for size, number, sign in (
+        (2, 0.5, 1),
+        (3, 0.0, 1),
+        (3, -0.0, -1),
+        (3, 0.0, 1),
+        (3, math.nan, 1),
+        (3, math.nan, 1),
+    ):
+        assert run(torch.ones(size), number).tolist() == [sign] * size
+    assert len(programs) == 4
 
 
 @pytest.mark.parametrize("name", ["windows", "a repeated element", "gaps"])

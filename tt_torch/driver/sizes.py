@@ -45,7 +45,7 @@ def once_per_size(
     def run(*inputs: Argument) -> Result:
         values = {i: inputs[i].item() for i in numbers}
         shapes = [(tuple(v.shape), v.stride(), v.dtype) if isinstance(v, torch.Tensor) else v for v in inputs]
-        key = (*shapes, *values.values())
+        key = (*shapes, *map(repr, values.values()))  # 0.0 and -0.0 are equal, and NaN is not equal to itself
 
         def compiled() -> Function:
             with tracing(TracingContext(FakeTensorMode())):
