@@ -26,6 +26,7 @@ WRITES: dict[str, Callable[[torch.Tensor], object]] = {
     "a row": lambda v: v[1].mul_(2),
     "a row, by an operator": lambda v: operator.iadd(v[1], 2),
     "a row, out of place": lambda v: torch.exp(torch.arange(4.0), out=v[2]),
+    "rows in a list": lambda v: torch._foreach_add_([v[0], v[2]], 1),
     "an activation in place": lambda v: torch.nn.functional.relu(v[0], inplace=True),
 }
 VIEWS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
