@@ -70,7 +70,7 @@ op(
 op(
     "topk",
     "input_tensor",
-    {"k": "i64", "dim": "i64", "largest": ("bool", True), "sorted": ("bool", True)},
+    {"k": "i64", "dim": "i64", "largest": "bool", "sorted": "bool"},
     results="values indices",
     infer=infer.ordering,
 )
