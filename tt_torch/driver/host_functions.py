@@ -105,8 +105,9 @@ def _eig(a: Tensor) -> Results:
         inverse, failed = torch.linalg.inv_ex(right)
         left = torch.where(failed == 0, inverse.mH, torch.nan)
         left = left / torch.linalg.vector_norm(left, dim=0)
-        largest = left.gather(0, left.abs().argmax(0, keepdim=True)) if left.numel() else left[:0]
-        left = left * (largest.conj() / largest.abs()) if left.numel() else left
+        if left.numel():
+            largest = left.gather(0, left.abs().argmax(0, keepdim=True))
+            left = left * (largest.conj() / largest.abs())
         parts = (values,) if a.is_complex() else (values.real, values.imag)
         return (*parts, left, right)
 
