@@ -70,10 +70,8 @@ CREATED = "dtype, layout, device, memcfg"
 ROWS = {
     # layout and placement
     "ToLayoutOp": "ttnn.to_layout(in, layout, dtype=dtype, memory_config=memcfg)",
-    "ToMemoryConfigOp": "ttnn.to_memory_config(in0, memcfg)",
     "ToDeviceOp": "ttnn.to_device(in, device, memory_config=memcfg)",
     "FromDeviceOp": "ttnn.from_device(in)",
-    "TypecastOp": "ttnn.typecast(in, dtype, memory_config=memcfg)",
     "BitcastConvertOp": "ttnn.bitcast(in, dtype, memory_config=memcfg)",
     "AssignOp": "ttnn.assign(input, memory_config=output.memory_config, dtype=output_dtype)",
     "DeallocateOp": "ttnn.deallocate(in, force=force)",
