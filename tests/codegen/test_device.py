@@ -273,6 +273,17 @@ def test_a_package_that_can_be_imported_runs_in_this_process(compiled):
     torch.testing.assert_close(result, expected)
 
 
+@pytest.mark.usefixtures("importable")
+def test_a_hang_in_this_process_closes_the_device_until_the_next_call(compiled):
+    binary, arguments, expected = compiled
+    with TtnnDevice() as device:
+        run = device.load(binary)
+        with pytest.raises(WorkerError, match=r"^the device hangs; tt-smi .*\n.* device timeout"):
+            run([torch.full_like(a, torch.nan) for a in arguments])
+        assert device._session is None
+        torch.testing.assert_close(run(arguments, WEIGHTS)[0], expected)
+
+
 def test_errors_name_what_is_missing(monkeypatch, tmp_path):
     monkeypatch.delenv(links.MOCK, raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))

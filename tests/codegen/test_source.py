@@ -100,6 +100,20 @@ def test_variables_have_the_names_of_nodes_and_functions():
     assert names == ["mm_to_layout", "mm_matmul", "amax", "add"]
 
 
+def test_each_line_of_the_model_is_above_its_ops():
+    """Also above the call of what is computed once. Ops of one line have it once."""
+    weight = nn.Parameter(torch.rand(3, 3))
+
+    def model(x):
+        y = torch.tanh(x) * x
+        return y @ weight.exp()
+
+    text = to_python(tt_torch.compile_model(model, (torch.rand(3, 3),)).binary)
+    main = text.partition("def forward(")[2].partition("\n\n")[0]
+    found = [line.partition(": ")[2] for line in main.splitlines() if line.startswith("    # ")]
+    assert found == ["return y @ weight.exp()", "y = torch.tanh(x) * x", "return y @ weight.exp()"]
+
+
 @pytest.mark.parametrize(("reduce", "name"), [("sum", "add"), ("prod", "multiply")])
 def test_a_scatter_says_how_elements_combine(reduce, name):
     x, index = torch.rand(4), torch.tensor([0, 2, 0])
