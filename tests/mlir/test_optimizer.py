@@ -11,11 +11,15 @@ from hypothesis import strategies as st
 from layered import drawn
 from nights import seeds
 from torch import nn
+from torch_mlir import ir
 
 import tt_torch
 from tt_torch.config import CompilerConfig
 from tt_torch.mlir import pipeline
-from tt_torch.mlir.ttnn.layout import Layout, memory_config, tiles
+from tt_torch.mlir.context import make_context
+from tt_torch.mlir.rules import Builder
+from tt_torch.mlir.ttnn.layout import Layout, memory_config, tiles, with_layout
+from tt_torch.mlir.ttnn.optimizer.buffers import sharded_norm
 from tt_torch.mlir.ttnn.optimizer.convolutions import halo
 from tt_torch.mlir.ttnn.optimizer.cores import even, shares
 from tt_torch.wire import facts
@@ -103,6 +107,31 @@ def test_copies_of_ops_that_move_tiles_are_counted(name, copies, monkeypatch):
     for size in (128, 100):
         tt_torch.compile_model(COPYING[name], (torch.ones(2, size, size),), CompilerConfig(optimization_level=2))
     assert tuple(size > FEW for size in counted) == copies, counted
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "weights", "part", "across", "measured"),
+    [
+        ("rms_norm", "BFloat16", 1, (2, 1), 8, 88064),
+        ("rms_norm", "BFloat16", 1, (5, 8), 2, 434176),
+        ("rms_norm", "BFloat16", 0, (2, 8), 1, 176128),
+        ("rms_norm", "Float32", 1, (3, 12), 2, 405504),
+        ("layer_norm", "BFloat16", 2, (5, 8), 2, 499712),
+        ("layer_norm", "BFloat16", 1, (2, 8), 1, 212992),
+        ("layer_norm", "BFloat16", 0, (2, 4), 2, 135168),
+        ("layer_norm", "Float32", 2, (2, 4), 2, 167936),
+    ],
+)
+def test_buffers_of_a_norm_in_parts_are_those_of_the_library(name, dtype, weights, part, across, measured):
+    """The library allocated these bytes for the op on a mock device, beside its operands and its result."""
+    with make_context(), ir.Location.unknown():
+        kind = with_layout([32, 32], Layout(dtype))
+        module = ir.Module.parse(f"func.func @main(%x: {kind}) {{ return }}")
+        block = module.body.operations[0].regions[0].blocks[0]
+        (x,), b = block.arguments, Builder(ir.InsertionPoint.at_block_begin(block), ir.Location.unknown())
+        missing = {"rms_norm": 1, "layer_norm": 2}[name] - weights
+        op = b(f"ttnn.{name}", x, *[x] * weights, *[None] * missing, epsilon=1e-5, type=kind).owner
+        assert sharded_norm(op, part, across) == measured
 
 
 @given(st.integers(1, 200), st.integers(1, 130))

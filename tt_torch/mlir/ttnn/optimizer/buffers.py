@@ -67,10 +67,12 @@ def sharded_norm(op: ir.Operation, part: tuple[int, int], across: int) -> int:
     """`part` counts the rows and columns of tiles of a part, and `across` the parts that lie beside each other. They
     share the rows to combine sums, so each has a share of them."""
     rows, columns = part
-    share = -(-rows // across)
+    share, weights = -(-rows // across), len(op.operands) - 1
     if op.name == "ttnn.layer_norm":
-        return WIDE_TILE * (rows * (2 * columns + 5) + 2 * across + 4 + share) + 2 * columns * _tile(op)
-    return WIDE_TILE * (rows * (2 * columns + 3) + across + 3 + share) + columns * _tile(op)
+        kept = rows * (2 * columns + 5) + 2 * across + 2 + share
+    else:
+        kept = rows * (2 * columns + 3) + across + 2 + share
+    return WIDE_TILE * kept + weights * columns * _tile(op)
 
 
 def product(op: ir.Operation, cores: Cores) -> int:
