@@ -50,6 +50,28 @@ def test_types_of_places_in_images():
     assert [legality.places(*size) for size in ((256, 256), (255, 257), (1, 1))] == ["UInt32", "UInt16", "UInt16"]
 
 
+ROWS, BYTES = Layout("UInt8", tiled=False), "an operand of UInt8 in Tile"
+
+
+@pytest.mark.parametrize(
+    ("name", "layout", "reason"),
+    [
+        *((name, Layout("UInt8"), BYTES) for name in ("maximum", "minimum", "remainder", "bitwise_not")),
+        *((name, Layout("Int32"), "") for name in ("maximum", "minimum", "remainder", "bitwise_not")),
+        ("relu", Layout("UInt8"), ""),
+        ("relu", ROWS, ""),
+        ("prod", Layout("BFloat16", tiled=False), "an operand of BFloat16 in RowMajor"),
+        ("deallocate", ROWS, ""),  # a pass after the verifier adds it, and a user can verify again what it has made
+    ],
+)
+def test_data_types_and_pages_that_an_op_takes(context, name, layout, reason):
+    _module, (x,), b = arguments(with_layout([2, 32], layout))
+    more = {"prod": {"dim_arg": 1, "keep_dim": True}, "deallocate": {"type": [], "force": False}}.get(name, {})
+    b(f"ttnn.{name}", *[x] * len(ods.OPS[f"ttnn.{name}"].operands), **{"type": x.type} | more)
+    op, _ = x.owner.operations
+    assert legality.refusal(op.operation) == reason
+
+
 MASKED = "a causal mask of other sizes, or beside another one"
 FITS = ((2, 4, 5, 32), (2, 4, 5, 32), (2, 4, 5, 32), None, False)
 

@@ -1,5 +1,5 @@
-"""Convolutions for which Tenstorrent's library has no kernel, at the limits of the conditions, and the starts of
-reductions at the ends of their types."""
+"""Convolutions that Tenstorrent's library refuses or treats otherwise, at the limits of the conditions, and reductions
+that start at the ends of their types."""
 
 from __future__ import annotations
 
@@ -62,6 +62,22 @@ def test_images_that_are_too_narrow(changed: dict[str, Any], narrow: bool) -> No
 def test_transposed_images_that_are_too_narrow(changed: dict[str, Any], narrow: bool) -> None:
     attributes = WHOLE | {"padding": [1, 1], "output_padding": [0, 0]} | changed
     assert windows.transposed_too_narrow(attributes) == narrow
+
+
+@pytest.mark.parametrize(
+    ("changed", "other"),
+    [
+        ({}, True),
+        ({"input_height": 2}, False),
+        ({"kernel_size": [3, 3]}, False),
+        ({"kernel_size": [3, 1]}, False),
+        ({"groups": 2}, False),
+        ({"out_channels": 8}, False),
+    ],
+)
+def test_weights_that_are_prepared_as_one_row_per_channel(changed: dict[str, Any], other: bool) -> None:
+    attributes = WHOLE | {"input_height": 1, "kernel_size": [1, 3], "groups": 4} | changed
+    assert windows.one_row_per_channel(attributes, None) == other
 
 
 @pytest.mark.parametrize("kind", ["f32", "bf16", "i32", "ui8"])  # a reduction, unlike a pool, widens all others

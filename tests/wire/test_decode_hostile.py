@@ -88,6 +88,16 @@ def test_messages_say_what_is_wrong(data, words):
         decode(data)
 
 
+def test_a_schema_hash_outside_of_the_file_is_named():
+    """Either the field lies there, or the text that it refers to."""
+    root = 4 + struct.unpack_from("<I", SMALL, 4)[0]
+    place = root - struct.unpack_from("<i", SMALL, root)[0] + 6  # of the second field's offset in the table
+    field = root + struct.unpack_from("<H", SMALL, place)[0]
+    for at, number in ((place, b"\xff\xff"), (field, b"\xff\xff\xff\x7f")):
+        with pytest.raises(BinaryFormatError, match=r"^root text: bytes \d+ to \d+ are not inside"):
+            decode(SMALL[:at] + number + SMALL[at + len(number) :])
+
+
 def test_an_unknown_schema_is_named():
     with pytest.raises(SchemaError, match=r"'a36068002aa.*only for .*ttnn_f3606800.*written by tt-mlir of commit "):
         decode(SMALL.replace(b"f36068002aa", b"a36068002aa"))
