@@ -1,4 +1,5 @@
 // RUN: %opt --step ttir-to-ttnn --step prepare-convolutions --step layouts %s | %check
+// RUN: env TT_TORCH_WEIGHT_DTYPE=bfp8_b %opt --step ttir-to-ttnn --step layouts %s | filecheck %s --check-prefix=BLOCKS
 
 // Operands are moved to the device and converted to tiles, once for all readers.
 // CHECK-LABEL: @main(
@@ -46,4 +47,20 @@ func.func @main(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
   %0 = "ttir.constant"() {value = dense<[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]> : tensor<2x3xf32>} : () -> tensor<2x3xf32>
   %1 = "ttir.add"(%x, %0) : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
   return %1 : tensor<2x3xf32>
+}
+
+// -----
+
+// With the option `weight_dtype`, right operands of products get its data type if they are weights.
+// BLOCKS: @main(%arg0: tensor<2x32xf32
+func.func @main(%x: tensor<2x32xf32>, %y: tensor<32x32xf32>, %w: tensor<32x32xf32> {ttcore.argument_type = "parameter"}) -> tensor<2x32xf32> {
+  // BLOCKS-NEXT: [[X:%[0-9]+]] = "ttnn.to_layout"(%arg0) {{.*}} -> tensor<2x32xf32
+  // BLOCKS-NEXT: "ttnn.to_device"(%arg2)
+  // BLOCKS-NEXT: [[W:%[0-9]+]] = "ttnn.to_layout"{{.*}} -> tensor<32x32xbf16, #ttnn.layout<"BFP_BFloat8"
+  // BLOCKS-NEXT: [[Z:%[0-9]+]] = "ttnn.matmul"([[X]], [[W]])
+  // BLOCKS-NEXT: [[Y:%[0-9]+]] = "ttnn.to_layout"(%arg1) {{.*}} -> tensor<32x32xf32
+  // BLOCKS-NEXT: "ttnn.matmul"([[Z]], [[Y]])
+  %0 = "ttir.matmul"(%x, %w) {transpose_a = false, transpose_b = false} : (tensor<2x32xf32>, tensor<32x32xf32>) -> tensor<2x32xf32>
+  %1 = "ttir.matmul"(%0, %y) {transpose_a = false, transpose_b = false} : (tensor<2x32xf32>, tensor<32x32xf32>) -> tensor<2x32xf32>
+  return %1 : tensor<2x32xf32>
 }
