@@ -28,7 +28,7 @@ def main(
     record: Annotated[list[str] | None, typer.Option(help="Records which lines these tests run, at first.")] = None,
 ) -> None:
     if record or (count and not python.MAP.exists()):
-        python.record(record or python.RECORDED)
+        python.record(record or ["tests"])
     if again:
         places, built = drawing.left(again, drawing.every_place()), drawing.left(again, cpp.every_place())
     else:

@@ -20,13 +20,6 @@ from tests.mutation.selection import Map
 from tests.mutation.worker import Worker
 
 MAP = Path(tempfile.gettempdir()) / "tt_torch_mutation_map"
-RECORDED = [
-    f"tests/{name}"
-    for name in (
-        "test_ops.py test_exact.py test_config.py test_cli.py test_verify.py test_torch_private.py dynamo driver mlir "
-        "wire ir runtime models codegen device bringup profiling explore"
-    ).split()
-]
 
 
 def record(tests: list[str]) -> None:

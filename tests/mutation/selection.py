@@ -15,6 +15,7 @@ import coverage
 
 from tests.mutation.places import Place
 
+IR_TESTS = "tests/ir/test_lit.py"
 COMMON = {"aten", "default", "tensor", "torch", "ttir", "ttnn", "stablehlo", "return", "self", "test", "none", "not"}
 
 
@@ -97,9 +98,9 @@ class Map:
     def choose(self, place: Place, seconds: float) -> list[str]:
         """Tests of `place` that take `seconds` together, in the order in which to run them.
 
-        Those of test files that import the broken module, or have its name, come first. In both groups, they come from
-        all test files in turn. In each file, the first ones are tests whose names have words of the place, and then
-        tests that run few other lines.
+        Those of test files that import the broken module, or have its name, come first, and the IR tests for a module
+        that handles IR. In both groups, they come from all test files in turn. In each file, the first ones are tests
+        whose names have words of the place, and then tests that run few other lines.
         """
         words = words_of(place)
         by_file: dict[str, list[str]] = defaultdict(list)
@@ -121,12 +122,15 @@ class Map:
         return chosen
 
     def _is_about(self, file: str, path: str) -> bool:
+        if file == IR_TESTS and path.startswith("tt_torch/mlir/"):
+            return True
         return Path(file).stem == f"test_{Path(path).stem}" or names_module((self.root / file).read_text(), path)
 
 
 def words_of(place: Place) -> set[str]:
-    """The names in a place, that of its file, and their parts."""
-    text = f"{Path(place.path).stem} {place.scope} {place.before}".lower()
+    """The names in a place, those of its file and folder, and their parts."""
+    file = Path(place.path)
+    text = f"{file.parent.name} {file.stem} {place.scope} {place.before}".lower()
     return {w for pattern in (r"[a-z]\w+", r"[a-z0-9]+") for w in re.findall(pattern, text) if len(w) > 2} - COMMON
 
 
