@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 
 import pytest
@@ -20,9 +21,11 @@ from tt_torch.mlir.context import make_context
 from tt_torch.mlir.rules import Builder
 from tt_torch.mlir.ttnn.layout import Layout, memory_config, tiles, with_layout
 from tt_torch.mlir.ttnn.optimizer.buffers import sharded_norm
+from tt_torch.mlir.ttnn.optimizer.choice import Choice, seconds
 from tt_torch.mlir.ttnn.optimizer.convolutions import halo
-from tt_torch.mlir.ttnn.optimizer.cores import even, shares
+from tt_torch.mlir.ttnn.optimizer.cores import cores_of, even, shares
 from tt_torch.wire import facts
+from tt_torch.wire.binary import system_desc
 from tt_torch.wire.decode import decode
 
 
@@ -109,6 +112,18 @@ def test_copies_of_ops_that_move_tiles_are_counted(name, copies, monkeypatch):
     assert tuple(size > FEW for size in counted) == copies, counted
 
 
+@contextlib.contextmanager
+def op_of(name, layout, given, missing=0, **attributes):
+    """An op whose first `given` operands are one tile in this layout. `missing` optional ones come after them."""
+    with make_context(), ir.Location.unknown():
+        kind = with_layout([32, 32], layout)
+        module = ir.Module.parse(f"func.func @main(%x: {kind}) {{ return }}")
+        block = module.body.operations[0].regions[0].blocks[0]
+        operands = [block.arguments[0]] * given + [None] * missing
+        b = Builder(ir.InsertionPoint.at_block_begin(block), ir.Location.unknown())
+        yield b(f"ttnn.{name}", *operands, **attributes, type=kind).owner
+
+
 @pytest.mark.parametrize(
     ("name", "dtype", "weights", "part", "across", "measured"),
     [
@@ -124,14 +139,18 @@ def test_copies_of_ops_that_move_tiles_are_counted(name, copies, monkeypatch):
 )
 def test_buffers_of_a_norm_in_parts_are_those_of_the_library(name, dtype, weights, part, across, measured):
     """The library allocated these bytes for the op on a mock device, beside its operands and its result."""
-    with make_context(), ir.Location.unknown():
-        kind = with_layout([32, 32], Layout(dtype))
-        module = ir.Module.parse(f"func.func @main(%x: {kind}) {{ return }}")
-        block = module.body.operations[0].regions[0].blocks[0]
-        (x,), b = block.arguments, Builder(ir.InsertionPoint.at_block_begin(block), ir.Location.unknown())
-        missing = {"rms_norm": 1, "layer_norm": 2}[name] - weights
-        op = b(f"ttnn.{name}", x, *[x] * weights, *[None] * missing, epsilon=1e-5, type=kind).owner
+    missing = {"rms_norm": 1, "layer_norm": 2}[name] - weights
+    with op_of(name, Layout(dtype), 1 + weights, missing, epsilon=1e-5) as op:
         assert sharded_norm(op, part, across) == measured
+
+
+@pytest.mark.parametrize(("fidelity", "passes"), [("LoFi", 1), ("HiFi2", 2), ("HiFi4", 4), ("", 4)])
+def test_a_product_of_two_tiles_takes_16_cycles_in_each_pass(fidelity, passes):
+    """The matrix unit multiplies 8x16 by 16x16 numbers in a cycle."""
+    config = {"compute_config": {"math_fidelity": fidelity}} if fidelity else {}
+    with op_of("matmul", Layout("BFloat16"), 2, transpose_a=False, transpose_b=False, **config) as op:
+        found = seconds(op, Choice(Layout("BFloat16"), products=1000), cores_of(system_desc("wormhole_b0")))
+    assert found == pytest.approx(1000 * 16 * passes / 1e9)
 
 
 @given(st.integers(1, 200), st.integers(1, 130))
