@@ -93,6 +93,31 @@ def test_classes_of_results(package: Callable[..., Any], make: Callable[[Tensor]
         same(found, expected)
 
 
+class ReturnsWeights(nn.Module):
+    """It reads one of the two weights that it returns."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(torch.rand(4))
+        self.register_buffer("table", torch.rand(2))
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
+        return x * self.scale, self.scale, {"table": self.table}
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_weights_among_the_results(package: Callable[..., Any], training: bool) -> None:
+    model = ReturnsWeights()
+    with torch.set_grad_enabled(training):
+        loaded = package(model, X)
+        found, expected = loaded(X), model(X)
+    torch.testing.assert_close(found, expected, check_stride=False)
+    state = {name: x + 1 for name, x in model.state_dict().items()}
+    loaded.load_state_dict(state)
+    found = loaded(X)
+    assert torch.equal(found[1], state["scale"]) and torch.equal(found[2]["table"], state["table"])
+
+
 def test_buffers_change_in_the_loaded_model_only(package: Callable[..., Any], tmp_path: Path) -> None:
     model = nn.BatchNorm1d(4, momentum=0.3)
     loaded = package(model, X)

@@ -90,15 +90,18 @@ def by_itself(model: Model) -> Function:
     return types.FunctionType(code, getattr(own, "__globals__", globals()), call.__name__, None, call.__closure__)
 
 
+def weights_of(model: Model) -> dict[str, torch.Tensor]:
+    """The parameters and buffers of a module by their first names; a function has none."""
+    return dict([*model.named_parameters(), *model.named_buffers()]) if isinstance(model, torch.nn.Module) else {}
+
+
 def inputs_of(model: Model, capture: Capture, call: Call) -> list[Input]:
     """The inputs of the graph in this call.
 
     A tensor that is neither an argument nor a weight of the module has the name that Dynamo gives it.
     """
     arguments = {id(part): name for name, part in parts(call).items()}
-    weights = {}
-    if isinstance(model, torch.nn.Module):
-        weights = {id(tensor): name for name, tensor in [*model.named_parameters(), *model.named_buffers()]}
+    weights = {id(tensor): name for name, tensor in weights_of(model).items()}
     nodes = capture.graph.graph.find_nodes(op="placeholder")
     inputs = zip(nodes, capture.inputs(call.args, call.kwargs), strict=True)
     known = arguments | weights

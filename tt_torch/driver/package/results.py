@@ -49,6 +49,12 @@ def tree(value: Any, tensors: Mapping[int, Node], name: str = "the result") -> N
     return {"class": f"{kind.__module__}.{kind.__qualname__}", "family": family, "keys": fields, "parts": parts}
 
 
+def weights_in(node: Node) -> set[str]:
+    """The names of the weights in a tree."""
+    own = {node["weight"]} if "weight" in node else set()
+    return own.union(*map(weights_in, node.get("parts", ())))
+
+
 def built(node: Node, tensors: Mapping[str, Any]) -> Any:
     """The result of a tree. `tensors` has a list or a dict of tensors for each kind of TENSORS."""
     if "value" in node:

@@ -11,7 +11,7 @@ import torch
 from torch.fx import Node
 
 from tt_torch.driver.arguments import device_of
-from tt_torch.driver.compilation import Compilation, Input, by_itself, inputs_of, on_cpu
+from tt_torch.driver.compilation import Compilation, Input, by_itself, inputs_of, on_cpu, weights_of
 from tt_torch.driver.exact_runner import ExactRunner
 from tt_torch.driver.executor import CompiledProgram, Executor
 from tt_torch.driver.family import Family
@@ -29,7 +29,7 @@ from tt_torch.driver.package.manifest import (
     Weight,
     kept_for_backward,
 )
-from tt_torch.driver.package.results import tree
+from tt_torch.driver.package.results import tree, weights_in
 from tt_torch.driver.program import Program
 from tt_torch.dynamo.calls import Interface
 from tt_torch.dynamo.tracing import tracing_for_device
@@ -65,9 +65,12 @@ def _member(made: Compilation, weights: bool, prefix: str) -> tuple[Manifest, di
     if programs and programs[MAIN].compiled.is_for_mesh:
         raise PackagingError("the program is for several chips, and a package holds programs of one chip; save a .ttnn")
     inputs = inputs_of(made.model, made.capture, made.call)
-    kept = (_all(made.model) if made.backward else {}) | _used(inputs)
     programs = _programs(made.program)
-    manifest = _manifest(made, inputs, programs, kept)
+    _check(made, inputs)
+    places, result = _results(made, inputs)
+    returned = {name: x for name, x in weights_of(made.model).items() if name in weights_in(result)}
+    kept = (_all(made.model) if made.backward else {}) | returned | _used(inputs)
+    manifest = _manifest(made, inputs, programs, kept, places, result)
     tensors = tensors_of(programs, prefix)
     if made.backward:
         backward = _programs(made.backward)
@@ -160,10 +163,10 @@ def _manifest(
     inputs: Sequence[Input],
     programs: Mapping[str, Executor],
     weights: Mapping[str, torch.Tensor],
+    places: list[Place],
+    result: Json,
 ) -> Manifest:
     metadata = made.metadata
-    _check(made, inputs)
-    places, result = _results(made, inputs)
     return Manifest(
         **graph_fields(made.program, programs),
         signature=[(name, int(kind)) for name, kind in made.signature.parameters],
@@ -280,6 +283,7 @@ def _results(made: Compilation, inputs: Sequence[Input]) -> tuple[list[Place], J
     probes = [torch.empty(0) for _ in returned]
     value = capture.function(lambda *_: probes)(*made.call.args, **made.call.kwargs)
     known: dict[int, dict[str, Any]] = {id(probe): {"result": i} for i, probe in enumerate(probes)}
+    known |= {id(x): {"weight": name} for name, x in weights_of(made.model).items()}
     known |= {id(x.tensor): {"argument" if x.is_argument else "weight": x.name} for x in inputs}
     return _places(returned, _inputs(made.capture.graph), inputs), tree(value, known)
 
