@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tt_torch.errors import BinaryFormatError, SchemaError
-from tt_torch.wire.decode import decode
+from tt_torch.wire.decode import Reader, decode
 from tt_torch.wire.encode import encode
 from wire.messages import REFERENCES, random_binary
 
@@ -96,6 +96,13 @@ def test_a_schema_hash_outside_of_the_file_is_named():
     for at, number in ((place, b"\xff\xff"), (field, b"\xff\xff\xff\x7f")):
         with pytest.raises(BinaryFormatError, match=r"^root text: bytes \d+ to \d+ are not inside"):
             decode(SMALL[:at] + number + SMALL[at + len(number) :])
+
+
+def test_a_text_may_end_with_the_file():
+    data = struct.pack("<I", 3) + b"abc\0"
+    assert Reader(data).string(0, "text") == "abc"
+    with pytest.raises(BinaryFormatError, match="text: bytes 0 to 8 are not inside the 7 bytes"):
+        Reader(data[:-1]).string(0, "text")
 
 
 def test_an_unknown_schema_is_named():
