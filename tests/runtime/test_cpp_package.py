@@ -17,7 +17,7 @@ import tt_torch
 from tests.driver.damages import cut, flipped
 from tests.driver.test_aot_calls import Batch, Pair, X, nested
 from tests.driver.test_package_files import changed, paths
-from tests.driver.test_packages import Tied
+from tests.driver.test_packages import ReturnsWeights, Tied
 from tests.fuzz_files.packages import unpacked
 from tt_torch.driver.package.contents import MANIFEST
 from tt_torch.errors import (
@@ -84,6 +84,12 @@ def test_parts_of_containers_have_names(package: Callable[..., Package]) -> None
     same(found, **{"result[1]": X * 2, "result[None][0].first": X + 1, "result['x']": X})
     values, indices = torch.max(X, 0)
     same(run(package(lambda x: torch.max(x, 0), X), x=X), **{"result[0]": values, "result[1]": indices})
+
+
+def test_weights_among_the_results(package: Callable[..., Package]) -> None:
+    model = ReturnsWeights().requires_grad_(False)
+    found = run(package(model, X), x=X)
+    same(found, **{"result[0]": X * model.scale, "result[1]": model.scale, "result[2]['table']": model.table})
 
 
 def test_what_the_model_changes(package: Callable[..., Package], tmp_path: Path) -> None:
