@@ -27,12 +27,13 @@ func.func @main(%i: tensor<2x3xi32>, %t: tensor<9x4xf32>) -> tensor<2x3x4xf32> {
 
 // -----
 
-// Weights that are not prepared are passed from the host.
+// Weights and a bias that are not prepared are passed from the host.
 // CHECK-LABEL: @main(
-func.func @main(%x: tensor<1x1x16x3xf32>, %w: tensor<5x3x3x3xf32> {ttcore.argument_type = "input"}) -> tensor<1x1x16x5xf32> {
+func.func @main(%x: tensor<1x1x16x3xf32>, %w: tensor<5x3x3x3xf32> {ttcore.argument_type = "input"}, %b: tensor<1x1x1x5xf32>) -> tensor<1x1x16x5xf32> {
   // CHECK: [[H:%[0-9]+]] = "ttnn.from_device"(%arg1) {{.*}} -> tensor<5x3x3x3xf32, #ttnn.layout<"Float32", "RowMajor", "SystemMemory"
-  // CHECK: "ttnn.conv2d"({{.*}}, [[H]])
-  %0 = "ttir.conv2d"(%x, %w) {batch_size = 1 : i64, input_height = 4 : i64, input_width = 4 : i64, in_channels = 3 : i64, out_channels = 5 : i64, kernel_size = array<i64: 3, 3>, stride = array<i64: 1, 1>, padding = array<i64: 1, 1, 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64, operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<1x1x16x3xf32>, tensor<5x3x3x3xf32>) -> tensor<1x1x16x5xf32>
+  // CHECK: [[B:%[0-9]+]] = "ttnn.from_device"(%arg2) {{.*}} -> tensor<1x1x1x5xf32, #ttnn.layout<"Float32", "RowMajor", "SystemMemory"
+  // CHECK: "ttnn.conv2d"({{.*}}, [[H]], [[B]])
+  %0 = "ttir.conv2d"(%x, %w, %b) {batch_size = 1 : i64, input_height = 4 : i64, input_width = 4 : i64, in_channels = 3 : i64, out_channels = 5 : i64, kernel_size = array<i64: 3, 3>, stride = array<i64: 1, 1>, padding = array<i64: 1, 1, 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64, operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<1x1x16x3xf32>, tensor<5x3x3x3xf32>, tensor<1x1x1x5xf32>) -> tensor<1x1x16x5xf32>
   return %0 : tensor<1x1x16x5xf32>
 }
 

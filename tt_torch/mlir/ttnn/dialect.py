@@ -173,6 +173,7 @@ op(
     "Conv2dOp",
     "input weight bias?",
     f"{CONV} conv2d_config?",
+    needs={"weight": HOST_ROW_MAJOR, "bias": HOST_ROW_MAJOR},
     derived=("device", "output_dtype"),
 )
 op(

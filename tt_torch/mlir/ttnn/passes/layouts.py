@@ -19,8 +19,6 @@ from tt_torch.mlir.types import Value
 
 # These ops take any layout, because they change layouts.
 FREE = ("ttnn.to_layout", "ttnn.to_device", "ttnn.from_device", "ttnn.to_memory_config")
-HOST = {"buffer": "SystemMemory", "tiled": False}
-
 
 # Operands that get the data type `weight_dtype` if they are constant.
 WEIGHTS = {("ttnn.matmul", "b"), ("ttnn.linear", "b")}
@@ -55,8 +53,6 @@ def wanted(op: ir.Operation, name: str, value: Value) -> Layout:
     layout = layout_of(value)
     if producer(value, *PREPARED):
         return layout
-    if op.name == "ttnn.conv2d" and name in ("weight", "bias"):
-        return layout.with_(**HOST)
     needs = ods.OPS[op.name].facts.get("needs", {}).get(name, {})
     needs = needs(op, layout) if callable(needs) else needs
     return layout.with_(**{"tiled": True, "buffer": layout.buffer if layout.on_device else "DRAM", **needs})
