@@ -99,6 +99,13 @@ EQUIVALENT = (
         "`ceil` and `floor` of a zero are that zero, with its sign.",
     ),
     Equivalent(
+        "driver/arguments.py",
+        "TensorForm",
+        "0",
+        "(1)",
+        "A form without strides, which is made with this default, says nothing about the offset: nobody reads it.",
+    ),
+    Equivalent(
         "runtime/src/builder.cpp",
         "Planner::tail",
         "1",
