@@ -80,7 +80,6 @@ ConstResults Executable::Impl::evaluate(ConstCall& constant, size_t chip, const 
 }
 
 void Executable::Impl::bind_constants(std::vector<Handles>& handles, std::vector<ConstResults>& alive) {
-  alive.reserve(plan->constants.size() * chips());
   for (ConstCall& constant : plan->constants) {
     const auto where = [&] { return "const-eval program " + constant.plan->program; };
     constant.known.resize(chips());
