@@ -210,7 +210,31 @@ def constants(kind: str) -> Iterator[Row]:
         yield Row("iota", (), (), f"%0 = stablehlo.iota dim = 0 : {few}", few)
 
 
+def folded(kind: str) -> Iterator[Row]:
+    """Values that are known at compile time. Each op rounds to its type."""
+    own = named(kind, 3)
+    number, low, high = ("true", "false", "true") if kind == "i1" else ("0.1", "-0.7", "0.3")
+    if kind in INTEGERS:
+        number, low, high = str(edges(kind)[-1] if BITS[kind] < 32 else 2**24 + 1), "2", "5"
+    one = f"%1 = stablehlo.constant dense<{number}> : {own}\n"
+    for through in ("f32", "bf16", "f16"):
+        between = named(through, 3)
+        there = f"%2 = stablehlo.convert %1 : ({own}) -> {between}\n"
+        end = kind if kind in FLOATS else "f32"
+        body = f"{one}{there}%0 = stablehlo.convert %2 : ({between}) -> {named(end, 3)}"
+        yield Row(f"constant in {through}", (), (), body, named(end, 3))
+    if kind in ("f32", "bf16"):
+        parts = [f"%{i} = stablehlo.constant dense<{n}> : {own}\n" for i, n in enumerate(("1.0", "1.0e-9", "-1.0"), 2)]
+        body = f"{''.join(parts)}%5 = stablehlo.add %2, %3 : {own}\n%0 = stablehlo.add %5, %4 : {own}"
+        yield Row("constant sum", (), (), body, own)
+    scalar, x = named(kind), tensor(kind, [v for v in edges(kind) if v == v])
+    bounds = f"%1 = stablehlo.constant dense<{low}> : {scalar}\n%2 = stablehlo.constant dense<{high}> : {scalar}\n"
+    own = named(kind, len(x))
+    body = f"{bounds}%0 = stablehlo.clamp %1, %a, %2 : ({scalar}, {own}, {scalar}) -> {own}"
+    yield Row("clamp between constants", (kind,), (x,), body, own)
+
+
 def rows(kind: str) -> list[Row]:
-    families = (elementwise, conversions, reductions, arrangements, constants)
+    families = (elementwise, conversions, reductions, arrangements, constants, folded)
     of_integers = (convolutions,) if kind in INTEGERS else ()
     return [row for family in (*families, *of_integers) for row in family(kind)]

@@ -127,12 +127,12 @@ func.func @main() -> (tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>
 // CHECK-LABEL: @main(
 func.func @main() -> (tensor<2xi32>, tensor<2xi32>, tensor<2xbf16>) {
   %a = "ttir.full"() {shape = array<i64: 2>, fill_value = -2.7 : f64} : () -> tensor<2xf32>
-  %b = "ttir.full"() {shape = array<i64: 2>, fill_value = 3.0e10 : f64} : () -> tensor<2xf32>
+  %b = "ttir.full"() {shape = array<i64: 2>, fill_value = 1.6e10 : f64} : () -> tensor<2xf32>
   // CHECK-DAG: "ttir.full"() {fill_value = -2 : i64
   %0 = "ttir.typecast"(%a) {dtype = i32} : (tensor<2xf32>) -> tensor<2xi32>
   // CHECK-DAG: "ttir.typecast"
   %1 = "ttir.typecast"(%b) {dtype = i32} : (tensor<2xf32>) -> tensor<2xi32>
-  // CHECK-DAG: "ttir.full"() {fill_value = 3.0{{0*e\+10}} : f64, {{.*}} -> tensor<2xbf16>
+  // CHECK-DAG: "ttir.full"() {fill_value = 1.6{{0*e\+10}} : f64, {{.*}} -> tensor<2xbf16>
   %2 = "ttir.typecast"(%b) {dtype = bf16} : (tensor<2xf32>) -> tensor<2xbf16>
   return %0, %1, %2 : tensor<2xi32>, tensor<2xi32>, tensor<2xbf16>
 }

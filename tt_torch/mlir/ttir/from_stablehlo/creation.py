@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
+import torch
 from torch_mlir import ir
 
 from tt_torch.mlir.rules import Builder, dtype, producer, shape, tensor, users
@@ -25,16 +27,26 @@ def full(b: Builder, dims: Sequence[int], element: ir.Type, value: float | int) 
     )
 
 
-# Ops that keep the value of a splat. torch-mlir casts scalars from f64 and i64.
-SPREADING = ("ttir.broadcast", "ttir.reshape", "ttir.typecast")
+def as_element(value: float | int, element: ir.Type) -> float | int | None:
+    """The number that an element of this type has after a conversion; None for an integer that does not fit."""
+    if isinstance(element, ir.IntegerType):
+        lowest = 0 if element.is_unsigned else -(2 ** (element.width - 1))
+        fits = lowest <= value < lowest + 2**element.width  # false for NaN
+        return math.trunc(value) if fits else None
+    rounded = torch.tensor(value, dtype=torch.float64).float()
+    return (rounded.bfloat16() if isinstance(element, ir.BF16Type) else rounded).item()
 
 
 def splat_of(value: Value) -> float | None:
-    """The value of a full, which a constant with equal elements is by the time its users are converted; else None."""
-    op = producer(value, "ttir.full", *SPREADING)
+    """The value of a full, which a constant with equal elements is by the time its users are converted; else None.
+    torch-mlir casts scalars from f64 and i64."""
+    op = producer(value, "ttir.full", "ttir.broadcast", "ttir.reshape", "ttir.typecast")
     if op is None:
         return None
-    return op.attributes["fill_value"].value if op.name == "ttir.full" else splat_of(op.operands[0])
+    if op.name == "ttir.full":
+        return op.attributes["fill_value"].value
+    inner = splat_of(op.operands[0])
+    return inner if inner is None or op.name != "ttir.typecast" else as_element(inner, dtype(value))
 
 
 @RULES.rewrites("stablehlo.constant", "chlo.constant", "arith.constant")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from functools import partial
 
-import numpy as np
+import torch
 from torch_mlir import ir
 
 from tt_torch.mlir.rules import Builder, Rule, dtype, shape
@@ -113,7 +113,7 @@ def convert(op: Op, b: Builder) -> Value:
         return b("ttir.ne", x, full(b, shape(x), dtype(x), 0))
     number = splat_of(x) if "tt.to_half" in op.operation.attributes else None
     if number is not None:
-        return full(b, shape(x), target, np.array(number).astype(np.float16).item())
+        return full(b, shape(x), target, torch.tensor(number, dtype=torch.float32).half().item())
     x = x if dtype(x) == target else b("ttir.typecast", x, dtype=target)
     return rounded(b, x, FLOAT16, gradual=True) if "tt.to_half" in op.operation.attributes else x
 
@@ -122,9 +122,15 @@ def convert(op: Op, b: Builder) -> Value:
 def clamp(op: Op, b: Builder) -> Value:
     low, x, high = op.operands
     least, most = splat_of(low), splat_of(high)
-    if least is None or most is None or (isinstance(dtype(x), ir.IntegerType) and max(abs(least), abs(most)) > EXACT):
+    kind = dtype(x)
+    if least is None or most is None or (isinstance(kind, ir.IntegerType) and not _has_bounds(kind, least, most)):
         return b("ttir.minimum", b("ttir.maximum", x, low), high)
     return b("ttir.clamp_scalar", x, min=float(least), max=float(most))
+
+
+def _has_bounds(kind: ir.IntegerType, least: float, most: float) -> bool:
+    """Whether the op with two numbers takes integers of this type and these bounds, which are floats in its text."""
+    return not kind.is_unsigned and max(abs(least), abs(most)) <= EXACT
 
 
 @RULES.rewrites("stablehlo.remainder", "chlo.broadcast_remainder")

@@ -12,7 +12,7 @@ from torch_mlir import ir
 from tt_torch.mlir import infer, ods
 from tt_torch.mlir.rules import Builder, Rule, RuleSet, dtype, producer, shape, single_use
 from tt_torch.mlir.ttir import dialect
-from tt_torch.mlir.ttir.from_stablehlo.creation import full
+from tt_torch.mlir.ttir.from_stablehlo.creation import as_element, full
 from tt_torch.mlir.types import Op, Value
 
 RULES = RuleSet("canonicalize")
@@ -24,6 +24,12 @@ def splat(value: Value) -> float | None:
     """The value of a `ttir.full`, else None."""
     op = producer(value, "ttir.full")
     return None if op is None else op.attributes["fill_value"].value
+
+
+def element(value: Value) -> float | None:
+    """The value of a `ttir.full` as its type has it: a number stays as it was written until an op reads it."""
+    number = splat(value)
+    return None if number is None else as_element(number, dtype(value))
 
 
 @RULES.rewrites("ttir.reshape")
@@ -88,14 +94,10 @@ def typecast(op: Op, b: Builder) -> Value | None:
     (x,), target = op.operands, dtype(op.results[0])
     if dtype(x) == target:
         return x
-    value = splat(x)
-    if value is None:
-        return None
-    if not isinstance(target, ir.IntegerType):
-        return full(b, shape(x), target, value)
-    lowest = 0 if target.is_unsigned else -(2 ** (target.width - 1))
-    fits = lowest <= value < 2 ** (target.width - 1)  # false for NaN
-    return full(b, shape(x), target, math.trunc(value)) if fits else None
+    value = element(x)
+    if value is not None and isinstance(target, ir.IntegerType):
+        value = as_element(value, target)
+    return None if value is None else full(b, shape(x), target, value)
 
 
 @RULES.rewrites(*BROADCASTING)
@@ -145,7 +147,7 @@ def fold(compute: Callable[..., float]) -> Rule:
     """Arithmetic on splats of finite floats. Exceptional values, such as NaN in a maximum, are left to the device."""
 
     def rule(op: Op, b: Builder) -> Value | None:
-        values = [splat(v) for v in op.operands]
+        values = [element(v) for v in op.operands]
         if any(type(v) is not float or not math.isfinite(v) for v in values):
             return None
         try:
