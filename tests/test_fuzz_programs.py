@@ -74,6 +74,7 @@ def test_an_error_of_a_plain_result_is_seen() -> None:
         "torch.nn.functional.gelu(x, approximate='tanh')",
         "torch.add(x, x, alpha=0.3)",
         "x.clone().addcmul_(x, x)",
+        "x.prod()",
     ],
 )
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
@@ -140,6 +141,16 @@ def test_complex_numbers_move_as_pairs() -> None:
     with OtherRoundings(None, bf16=True):
         moved = torch.complex(torch.tensor([1.001]), torch.tensor([3.0])) * 1
         assert torch.view_as_real(moved).tolist() == [[1.0, 3.0]]
+
+
+def test_products_of_narrow_floats_may_be_rounded_once() -> None:
+    """Eager PyTorch rounds after each factor, here among the denormal numbers of float16."""
+    x = torch.tensor([2.0**-12, 2.0**-11, 1.2, 1.2, 1.2, 1.2]).half()
+    made = program("x.prod()", x=x)
+    (expected,), once = made.function()(x), x.float().prod().half()
+    assert expected.item() == 2.0**-23 and once.item() == 2.0**-22
+    assert difference(once, expected, others(made)) == ""
+    assert "wrong" in difference(once * 40, expected, others(made))
 
 
 def test_numbers_are_equal_that_other_roundings_make_equal() -> None:

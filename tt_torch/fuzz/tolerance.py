@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 from tt_torch.dynamo import facts
+from tt_torch.dynamo.decompositions.registry import NARROW
 from tt_torch.dynamo.facts import Fact
 from tt_torch.torch_private.ops import OpOverload, schema
 from tt_torch.torch_private.tensors import TorchDispatchMode
@@ -91,7 +92,7 @@ class OtherRoundings(TorchDispatchMode):
         kwargs = kwargs or {}
         if self._generator is None and op.overloadpacket in _NEARLY:
             return _NEARLY[op.overloadpacket](*args, **kwargs, apart=2 * _units(self._device))
-        result = op(*self._operands(op, args, kwargs), **kwargs)
+        result = _product(op, self._operands(op, args, kwargs), kwargs)
         known, aliases = facts.of(op), [r.alias_info for r in schema(op).returns if r.alias_info]
         if known & Fact.VIEW or any(not alias.is_write for alias in aliases):
             return result
@@ -168,6 +169,15 @@ def _gives_floats(op: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]
     """Whether an op computes floats. An op in place does so if it writes to one; it must not run for the answer."""
     result = args[0] if schema(op).is_mutable else op(*args, **kwargs)
     return any(x.is_floating_point or x.is_complex for x in _dtypes(result))
+
+
+def _product(op: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """The result of an op. A product of narrow floats is rounded once, as by the device. Eager PyTorch rounds after each
+    factor, and the digits that it loses among the denormal numbers do not come back."""
+    if op.overloadpacket is not torch.ops.aten.prod or (kwargs.get("dtype") or args[0].dtype) not in NARROW:
+        return op(*args, **kwargs)
+    dtype = kwargs.get("dtype") or args[0].dtype
+    return op(args[0].to(dtype).float(), *args[1:]).to(dtype)
 
 
 def _keep_written(op: OpOverload, args: Sequence[Any], moved: Sequence[Any]) -> Sequence[Any]:
