@@ -277,6 +277,10 @@ OTHERS = [
     Exact("scatter of one and of 0-d tensors", scatters, [of(f32, 1), of(f32, 2), torch.zeros(1, dtype=i64)]),
     *(Exact(f"gelu of one {dtype}", gelu_of_one, [torch.ones(1, dtype=dtype)]) for dtype in (f32, bf16, f16)),
     *(
+        Exact(f"layer norm of {t} zeros", lambda x: F.layer_norm(x, (2, 3)), [torch.full((2, 2, 3), -0.0, dtype=t)])
+        for t in (f32, bf16)
+    ),
+    *(
         Exact(
             f"median of nothing, {dtype}",
             lambda x: (x.median(), (x + 1)[1:].nanmedian()),

@@ -1,4 +1,4 @@
-"""Batch norm, and layer norm over several dimensions of narrow floats, which are rounded once, at the end."""
+"""Batch norm without a bias, and layer norm over several dimensions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from types import NotImplementedType
 import torch
 from torch import Tensor
 
-from tt_torch.dynamo.decompositions.registry import DECOMPOSITIONS, NARROW, decomposes
+from tt_torch.dynamo.decompositions.registry import DECOMPOSITIONS, decomposes
 from tt_torch.dynamo.types import Argument, Function, Result
 
 aten = torch.ops.aten
@@ -18,13 +18,15 @@ aten = torch.ops.aten
 def layer_norm(
     x: Tensor, shape: Sequence[int], weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> tuple[Tensor, Tensor, Tensor] | NotImplementedType:
-    """Layer norm over several dimensions. Over one dimension it is an op of the device."""
-    if x.dtype not in NARROW or len(shape) == 1:
+    """Layer norm over several dimensions, which is that over all of their elements as one dimension. This is an op of
+    the device."""
+    if len(shape) == 1:
         return NotImplemented
-    wide = (v if v is None else v.to(torch.float32) for v in (weight, bias))
-    result, *rest = aten.native_layer_norm(x.to(torch.float32), shape, *wide, eps)
-    mixed = weight is not None and weight.dtype != x.dtype
-    return result.to(x.dtype), *(v if mixed else v.to(x.dtype) for v in rest)
+    elements = x.flatten(-len(shape))
+    flat = (v if v is None else v.flatten() for v in (weight, bias))
+    result, *rest = aten.native_layer_norm(elements, elements.shape[-1:], *flat, eps)
+    ones = [1] * len(shape)
+    return result.view(x.shape), *(v.reshape(*x.shape[: -len(shape)], *ones) for v in rest)
 
 
 def _plus_zero(function: Function) -> Function:
