@@ -60,6 +60,17 @@ def test_the_same_numbers_are_taken_as_in_eager(name: str) -> None:
     assert refused >= 5
 
 
+@pytest.mark.parametrize("name", ["clamp", "pow", "alpha"])
+def test_only_fills_of_a_single_element_of_float16_take_any_number(name: str) -> None:
+    x = torch.ones(1, dtype=torch.float16)
+    filled = torch.compile(torch.fill, backend=tt_torch.backend)(x, 1e10)
+    assert filled.tolist() == torch.fill(x, 1e10).tolist() == [float("inf")]
+    with pytest.raises(RuntimeError, match="cannot be converted"):
+        OPS[name](x, 10**10)
+    with pytest.raises(BackendCompilerFailed, match="does not take 10000000000"):
+        torch.compile(lambda x: OPS[name](x, 10**10), backend=tt_torch.backend)(x)
+
+
 def test_the_error_names_op_number_and_line() -> None:
     run = torch.compile(lambda x: torch.full_like(x, 300), backend=tt_torch.backend)
     with pytest.raises(BackendCompilerFailed) as raised:

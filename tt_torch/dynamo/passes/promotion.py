@@ -46,6 +46,7 @@ for _names, _ops in {
     ELEMENTS(*(getattr(aten, name) for name in _ops.split()))(_names)
 ELEMENTS(aten.fill.Scalar, aten.masked_fill.Scalar)(("value",))
 
+FILLS = {aten.full, aten.full_like, aten.new_full, aten.fill, aten.constant_pad_nd}
 ARITHMETIC = {getattr(aten, name) for name in "add sub rsub mul div floor_divide remainder fmod pow".split()}
 LARGEST = torch.finfo(torch.float32).max
 # Ops that take a Python number in float32 beside a tensor of this dtype. Sums convert it to float16.
@@ -136,7 +137,8 @@ def _takes(node: Node, number: float, dtype: torch.dtype) -> bool:
     number = -number if called(node) is aten.sub and not isinstance(number, bool) else number
     if power and (dtype.is_complex or dtype in (torch.float32, torch.float64)):
         return True
-    count = 1 if value(node).numel() == 1 else 2  # a single element of float16 takes any number
+    # A fill with a single element of float16 takes any number.
+    count = 1 if value(node).numel() == 1 and called(node) in FILLS else 2
     try:
         with unset_fake_temporarily():  # a fake tensor takes any number
             torch.full((count,), number, dtype=dtype)
