@@ -280,6 +280,11 @@ OTHERS = [
         Exact(f"layer norm of {t} zeros", lambda x: F.layer_norm(x, (2, 3)), [torch.full((2, 2, 3), -0.0, dtype=t)])
         for t in (f32, bf16)
     ),
+    Exact(
+        "average pools with windows of one element",
+        lambda x: (F.avg_pool2d(x, 1), F.avg_pool2d(x, 1, (2, 1)), F.avg_pool2d(x, 1, divisor_override=2)),
+        [of(f32, -0.0, 0.0, 1, -1).view(1, 2, 2)],
+    ),
     *(
         Exact(
             f"median of nothing, {dtype}",

@@ -40,7 +40,8 @@ def avg_pool2d(
     stride = _pair(stride, kernel)
     over = [overhang(x.shape[d - 2], kernel[d], stride[d], padding[d]) if ceil_mode else 0 for d in (0, 1)]
     if not (any(over) or divisor_override or ceil_mode):
-        return NotImplemented
+        # A window of one element is no op of the device, but eager PyTorch adds it to 0.0, which makes 0.0 of -0.0.
+        return (x + 0.0)[..., :: stride[0], :: stride[1]] if kernel == (1, 1) else NotImplemented
     if any(missing >= size for missing, size in zip(over, x.shape[-2:], strict=True)):  # mostly padding
         return _average(x, kernel, stride, padding, ceil_mode, count_include_pad, divisor_override)
     (top, left), (bottom, right) = padding, over
