@@ -181,8 +181,9 @@ def test_a_terminal_gets_texts_without_colours():
     assert shown.getvalue() == f"{text}\n"
 
 
-@pytest.mark.parametrize("name", ["we?ird#%20.duckdb", "a b&c=d.duckdb", "ü@host:1.duckdb"])
-def test_databases_of_any_name(tmp_path, name):
-    Database(str(tmp_path / name)).add(RECORDS)
+@pytest.mark.parametrize("name", ["we?ird#%20.duckdb", "a b&c=d.duckdb", "ü@host:1.duckdb", ":memory:"])
+def test_databases_of_any_name(tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    Database(name).add(RECORDS)
     assert [p.name for p in tmp_path.iterdir()] == [name]
-    assert len(Database(str(tmp_path / name)).latest()) == len(RECORDS)
+    assert len(Database(name).latest()) == len(RECORDS)

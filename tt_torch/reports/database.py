@@ -60,8 +60,9 @@ class Database:
             self.file.parent.mkdir(parents=True, exist_ok=True)
         elif url.startswith("postgresql://"):
             url = url.replace("postgresql://", "postgresql+psycopg://", 1)
-        # A path is no part of a URL's text, where "?", "#" and "%" would mean something.
-        self.url = sa.URL.create("duckdb", database=str(self.file)) if self.file else url
+        # A path is no part of a URL's text, where "?", "#" and "%" would mean something. To DuckDB, the relative paths
+        # ":memory:" and "md:x" mean something else than a file.
+        self.url = sa.URL.create("duckdb", database=str(self.file.absolute())) if self.file else url
         try:
             self.name = str(self.file or sa.make_url(url).render_as_string(hide_password=True))
             sa.create_engine(self.url)
