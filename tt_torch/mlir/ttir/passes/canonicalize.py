@@ -179,7 +179,10 @@ def neutral(op: Op, b: Builder) -> Value | None:
 @RULES.rewrites("ttir.maximum")
 def relu(op: Op, b: Builder) -> Value | None:
     for x, bound in (op.operands, list(op.operands)[::-1]):
-        if splat(bound) == 0 and shape(x) == shape(op.results[0]) and splat(x) is None:
+        number = splat(bound)
+        if number is None or number != 0 or math.copysign(1, number) < 0:  # the maximum of -1 and -0.0 is -0.0
+            continue
+        if shape(x) == shape(op.results[0]) and splat(x) is None:
             return b("ttir.relu", x)
     return None
 
