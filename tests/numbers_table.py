@@ -280,6 +280,7 @@ OTHERS = [
         Exact(f"layer norm of {t} zeros", lambda x: F.layer_norm(x, (2, 3)), [torch.full((2, 2, 3), -0.0, dtype=t)])
         for t in (f32, bf16)
     ),
+    Exact("logcumsumexp of zeros", lambda x, y: (x.logcumsumexp(0), y.logcumsumexp(0)), [of(f32, -0.0, 1), at(-0.0)]),
     Exact("maximum of -0.0", lambda x: torch.maximum(x, torch.full_like(x, -0.0)), [of(f32, -1, 1)]),
     Exact(
         "average pools with windows of one element",

@@ -194,4 +194,4 @@ def _add_exponents(x: Tensor, y: Tensor) -> tuple[Tensor]:
 @decomposes(aten.logcumsumexp.default)
 @pw_cast_for_opmath
 def logcumsumexp(x: Tensor, dim: int) -> Tensor:
-    return _scan((x,), dim, _add_exponents)[0] if x.dim() else x.clone()
+    return _scan((x + 0.0,), dim, _add_exponents)[0] if x.dim() else x.clone()  # eager PyTorch adds to 0.0
