@@ -172,8 +172,8 @@ def _gives_floats(op: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]
 
 
 def _product(op: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """The result of an op. A product of narrow floats is rounded once, as by the device. Eager PyTorch rounds after each
-    factor, and the digits that it loses among the denormal numbers do not come back."""
+    """The result of an op. A product of narrow floats is rounded once, as by the device. Eager PyTorch rounds after
+    each factor, and the digits that it loses among the denormal numbers do not come back."""
     if op.overloadpacket is not torch.ops.aten.prod or (kwargs.get("dtype") or args[0].dtype) not in NARROW:
         return op(*args, **kwargs)
     dtype = kwargs.get("dtype") or args[0].dtype
