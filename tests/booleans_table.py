@@ -85,6 +85,11 @@ BOOLEANS = [
     Exact("full of an even number", lambda b: torch.full_like(b, 300) + b, [YES]),
     Exact("clamped", lambda b: (b.clamp(0, 1), b.clamp(max=2), b.clamp(min=0.5)), [YES]),
     Exact("shifted", lambda b: torch.bitwise_left_shift(b, 3), [YES]),
+    Exact(
+        "shifted by operators",
+        lambda b, n: (b << 3, b >> 1, b << n, b >> n, n << b, b << at(2)),
+        [YES, of(u8, 1, 7, 0)],
+    ),
     Exact("shifted beyond", lambda b: torch.bitwise_left_shift(b, 63), [YES], "op on the host"),
 ]
 

@@ -1,9 +1,9 @@
 """Differences between tracing for the device and tracing for a CPU.
 
 Recurrent layers are unrolled. Optimizers with fused=True are traced in their foreach form. Operands on the CPU are
-copied if others are on the device. Seeds of random numbers are kept for the backward pass. On a mesh of chips, each
-shape has its own graph. All but the seeds are settings of Dynamo, which hold only while it compiles a frame for a
-backend that `traced_for_device` marks.
+copied if others are on the device. Booleans are shifted. Seeds of random numbers are kept for the backward pass. On a
+mesh of chips, each shape has its own graph. All but the seeds are settings of Dynamo, which hold only while it compiles
+a frame for a backend that `traced_for_device` marks.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ from torch.fx import GraphModule, Node
 from torch.optim import adagrad, adam, sgd
 from torch.utils.checkpoint import CheckpointPolicy
 
+from tt_torch.dynamo.boolean_shifts import accept_boolean_shift
 from tt_torch.dynamo.decompositions.random import SEED
 from tt_torch.dynamo.mixed_devices import run_node
+from tt_torch.dynamo.types import Argument, Arguments, Result
 from tt_torch.runtime import fused_steps
 from tt_torch.torch_private import dynamo
 from tt_torch.torch_private.aot import default_partition
@@ -39,7 +41,7 @@ def tracing_for_device() -> Iterator[None]:
         sizes,
         dynamo.guards_not_timed(),
         dynamo.recurrent_layers_unrolled(),
-        dynamo.nodes_run_by(run_node),
+        dynamo.nodes_run_by(_run_node),
         dynamo.traced_instead(instead),
     ):
         yield
@@ -67,6 +69,11 @@ def _gradients(joint: GraphModule) -> set[Node]:
         if given or found.intersection(node.all_input_nodes):
             found.add(node)
     return found
+
+
+def _run_node(tracer: object, node: Node, args: tuple[Argument, ...], kwargs: Arguments, nnmodule: object) -> Result:
+    accept_boolean_shift(node, args)
+    return run_node(tracer, node, args, kwargs, nnmodule)
 
 
 def _step_of(for_each: Callable[..., None]) -> Callable[..., None]:
