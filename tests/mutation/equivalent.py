@@ -120,6 +120,13 @@ EQUIVALENT = (
         "Any number that depends on the group is as good: the phases still read one line of a group each.",
     ),
     Equivalent(
+        "runtime/src/fingerprint.cpp",
+        "span_of",
+        " < ",
+        " <= ",
+        "One more line of memory is prefetched, which is only faster or slower.",
+    ),
+    Equivalent(
         "runtime/src/wire/verify.cpp",
         "Checker::vector",
         " + ",
