@@ -6,8 +6,7 @@ namespace tt::runtime::kernels {
 
 static void get_device(OpBuilder& op) {
   const auto mesh = op.attributes().record("mesh");
-  if (!mesh || mesh->integer("x") * mesh->integer("y") == 1) return;
-  op.require(op.mesh() == Mesh{mesh->integer("y"), mesh->integer("x")},
+  op.require(!mesh || op.mesh() == Mesh{mesh->integer("y"), mesh->integer("x")},
              "the op's mesh is another one than that of the program");
 }
 
