@@ -64,6 +64,13 @@ EQUIVALENT = (
         SYMMETRIC_PAIRS,
     ),
     Equivalent(
+        "dynamo/complex_pairs/functions.py",
+        "sqrt",
+        "a >= 0",
+        "(a > 0)",
+        "Without a real part, both parts of the root have the same size.",
+    ),
+    Equivalent(
         "dynamo/complex_pairs/arithmetic.py",
         "div",
         "y.im.abs() > y.re.abs()",
