@@ -111,7 +111,7 @@ NARROW = [
     Exact("int16 wraps on the way", lambda x: ((x * x).float(), (x - 9).to(i32)), [of(i16, 300, -(2**15), 2**15 - 1)]),
     Exact("uint8 wraps on the way", lambda x: ((x + x).float(), (x - 5).float(), (x * x).to(i64)), [of(u8, 200, 3)]),
     Exact("uint8 extremes", lambda x: (x.amax(), x.amin(), x.max(0), x.argmin()), [of(u8, 3, 200, 2)]),
-    Exact("uint8", lambda x: (x / 3, x // 3, x % 7, ~x, x << 1, x >> 1, x > 100, -x), [of(u8, 200, 3)]),
+    Exact("uint8", lambda x: (x / 3, x // 3, x % 7, ~x, x << 1, x >> 1, x > 100, -x, x.abs()), [of(u8, 200, 3)]),
     Exact("to int8", lambda x: x.to(i8).float(), [of(i64, 200, -300, LAST)]),
     Exact("to uint8", lambda x: x.to(u8).float(), [of(i64, 200, -300, LAST)]),
     Exact("float to uint8", lambda x: x.to(u8).float(), [of(f32, 200.7, 3.2)]),

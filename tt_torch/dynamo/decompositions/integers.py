@@ -135,6 +135,12 @@ DECOMPOSITIONS[aten.__lshift__.Tensor] = aten.bitwise_left_shift.Tensor
 DECOMPOSITIONS[aten.__rshift__.Tensor] = aten.bitwise_right_shift.Tensor
 
 
+@decomposes(aten.abs.default)
+def absolute(x: Tensor) -> Tensor | NotImplementedType:
+    """torch-mlir makes an invalid op of bytes, which have no sign."""
+    return x.clone() if x.dtype is torch.uint8 else NotImplemented
+
+
 @decomposes(aten.any.default, aten.any.dim)
 def any_of_bytes(x: Tensor, *args: object, **kwargs: object) -> Tensor | NotImplementedType:
     """Computes `any` of uint8, which gives 0 or 1 in uint8. The device's maximum would give the largest byte."""
