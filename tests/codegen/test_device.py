@@ -258,6 +258,18 @@ def test_a_device_of_another_kind_is_refused(stand_in, compiled):
         stand_in(arch="blackhole").load(compiled[0])
 
 
+def test_freed_weights_are_sent_again(stand_in, compiled):
+    binary, arguments, expected = compiled
+    device = stand_in()
+    device.free_weights()  # nothing is there yet
+    run = device.load(binary)
+    for _ in range(2):
+        torch.testing.assert_close(run(arguments, WEIGHTS)[0], expected)
+        kept = device.statistics()["kept"]
+        device.free_weights()
+        assert (kept, device.statistics()["kept"]) == (4, 0)
+
+
 @pytest.mark.usefixtures("importable")
 def test_a_package_that_can_be_imported_runs_in_this_process(compiled):
     binary, arguments, expected = compiled
