@@ -6,10 +6,14 @@ import os
 import re
 import socket
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 from forked import Script, Server
+
+from tt_torch.config import CompilerConfig
+from tt_torch.driver import devices
 
 HERE = Path(__file__).parent
 
@@ -28,6 +32,21 @@ def start(forks: Server, count: int, program: str, *arguments: object, **variabl
     }
     ranks = range(count)
     return [forks.start(HERE / program, *arguments, env={**common, "RANK": str(rank)}) for rank in ranks]
+
+
+def test_processes_share_the_device_of_a_mesh_and_of_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[dict[str, object]] = []
+
+    def opening(_config: CompilerConfig, _shape: object, **options: object) -> SimpleNamespace:
+        opened.append(options)
+        return SimpleNamespace(is_open=True)
+
+    monkeypatch.setattr(devices, "one_process", lambda: SimpleNamespace(hosts=lambda: "both"))
+    monkeypatch.setattr(devices, "open_device", opening)
+    monkeypatch.setattr(devices, "_shared", {})
+    for mesh_shape in ((1, 1), (1, 2)):
+        devices.default_device(CompilerConfig(device="ttnn", mesh_shape=mesh_shape))
+    assert opened == [{}, {"hosts": "both"}]
 
 
 @pytest.mark.slow
