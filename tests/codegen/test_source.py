@@ -112,6 +112,7 @@ def test_each_line_of_the_model_is_above_its_ops():
     main = text.partition("def forward(")[2].partition("\n\n")[0]
     found = [line.partition(": ")[2] for line in main.splitlines() if line.startswith("    # ")]
     assert found == ["return y @ weight.exp()", "y = torch.tanh(x) * x", "return y @ weight.exp()"]
+    assert '    exp_weight = weights["exp_weight"]' in main.splitlines()  # a name from the program that reads it
 
 
 @pytest.mark.parametrize(("reduce", "name"), [("sum", "add"), ("prod", "multiply")])

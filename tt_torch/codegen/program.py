@@ -112,7 +112,7 @@ class Function:
 class Program:
     functions: list[Function]  # private ones first, so that they are defined before they are used
     constants: dict[str, tuple[Tensor, bytes]]  # the constants that the binary contains
-    mesh_shape: tuple[int, int] = (1, 1)  # rows and columns of chips; shapes of tensors are those of one chip
+    mesh_shape: tuple[int, int]  # rows and columns of chips; shapes of tensors are those of one chip
     output_shardings: Sequence[Sharding] = ()
 
     @property
