@@ -50,7 +50,7 @@ def test_values_stay_on_the_device_between_steps(loops: list[Loop], steps: int) 
     torch.testing.assert_close(program(X, n), counted(X, n))
     (loop,) = loops
     assert loop.stays
-    executor = loop.body.runner.runner
+    _, executor = loop.pieces
     executor.keep_arguments = True
     program(X, n)
     seen = executor.last_arguments
