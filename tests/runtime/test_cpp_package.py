@@ -229,6 +229,11 @@ def test_each_damage_is_found(saved: Path, tmp_path: Path) -> None:
         load(path)
 
 
+def behind_the_last(manifest: Any) -> Any:
+    """A view that is the result after the last one."""
+    return {str(len(manifest["places"])): {"input": 0, "shape": [2], "strides": [1], "offset": 0}}
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -239,6 +244,7 @@ def test_each_damage_is_found(saved: Path, tmp_path: Path) -> None:
         (lambda data: data["sha256"].update({"weight/shift": "0" * 64}), "is damaged: weight/shift has changed"),
         (lambda data: data["manifest"]["forms"]["ids"].update(device="tt:0"), "needs Python: ids is on tt:0"),
         (lambda data: data["manifest"]["weights"]["shift"].update(shape=[6]), "shift has another form"),
+        (lambda data: data["manifest"].update(views=behind_the_last(data["manifest"])), "the position 1 is unknown"),
     ],
 )
 def test_foreign_and_newer_files(saved: Path, tmp_path: Path, change: Callable[[Any], object], message: str) -> None:

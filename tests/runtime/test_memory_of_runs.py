@@ -208,3 +208,17 @@ def test_equal_names_of_unlike_constants():
         x = torch.rand(result)
         executable = Executable(Binary(constant_of(1, result=result)), device=device)
         torch.testing.assert_close(executable([x, w], {1})[0], x + w.repeat(result[0] // 8, result[1] // 8))
+
+
+def test_the_peak_of_a_run_no_longer_counts_memory_that_was_freed():
+    device, inputs = Device(), [torch.ones(32, 32), torch.ones(32, 32)]
+    other, executable = (Executable(Binary(chain_of_adds(3)), device=device) for _ in range(2))
+    executable(inputs)
+    alone = executable.memory_stats()["dram_peak"]
+    other(inputs, resident=[0, 1])
+    executable(inputs)
+    assert executable.memory_stats()["dram_peak"] > alone
+    device.unbind()
+    device.residents.clear()
+    executable(inputs)
+    assert executable.memory_stats()["dram_peak"] == alone
