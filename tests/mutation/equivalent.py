@@ -134,6 +134,13 @@ EQUIVALENT = (
         "One more line of memory is prefetched, which is only faster or slower.",
     ),
     Equivalent(
+        "runtime/src/recording.cpp",
+        "steps_of",
+        "call[0], call[2]",
+        "call[2], call[0]",
+        "Two calls are the same in either order.",
+    ),
+    Equivalent(
         "runtime/src/wire/verify.cpp",
         "Checker::vector",
         " + ",
