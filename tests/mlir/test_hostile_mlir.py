@@ -170,3 +170,10 @@ def test_bytes_that_end_the_process_that_reads_them(tmp_path):
     assert done.exit_code == 1 and "the process that read it ended" in done.output
     with pytest.raises(ModuleFormatError, match="the process that read it ended"):
         read_graphs(path)
+
+
+def test_a_module_without_a_main_function_is_named(tmp_path):
+    path = tmp_path / "module.mlir"
+    path.write_text("func.func @other(%x: tensor<2xf32>) -> tensor<2xf32> { return %x : tensor<2xf32> }")
+    done = CliRunner().invoke(app, ["opt", "--step", "apply-dtype", "--dtype", "bf16", str(path)])
+    assert done.exit_code == 1 and "it has no function @main" in done.output

@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from torch_mlir import ir
 
+from tt_torch.errors import ModuleFormatError
 from tt_torch.mlir.types import Function, Op, Value
 
 ALIASING = "tf.aliasing_output"
@@ -18,8 +19,11 @@ def is_main(function: Function) -> bool:
 
 
 def main(module: ir.Module) -> Function:
-    """The program's entry function."""
-    return next(filter(is_main, module.body.operations))
+    """The program's entry function. Raises ModuleFormatError for a module without one."""
+    found = next(filter(is_main, module.body.operations), None)
+    if found is None:
+        raise ModuleFormatError("it has no function @main")
+    return found
 
 
 def mark_arguments(function: Function, kinds: Sequence[str], updates: Mapping[int, int] = MappingProxyType({})) -> None:
