@@ -141,6 +141,13 @@ EQUIVALENT = (
         "Two calls are the same in either order.",
     ),
     Equivalent(
+        "runtime/src/values.cpp",
+        "host_type",
+        "at::kLong;\n    case DataType::UInt64:\n      return at::kUInt64",
+        "at::kUInt64;\n    case DataType::UInt64:\n      return at::kLong",
+        "Integers only become integers of the device, which have the lowest bits of both types.",
+    ),
+    Equivalent(
         "runtime/src/wire/verify.cpp",
         "Checker::vector",
         " + ",
