@@ -9,7 +9,6 @@ that changes in them says nothing, and is not compared.
 from __future__ import annotations
 
 import copy
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -54,13 +53,25 @@ _ACCUMULATE = {
         "_adaptive_avg_pool2d_backward _adaptive_avg_pool3d_backward avg_pool2d_backward avg_pool3d_backward"
     ).split()
 }
+_TRANSFORMS = {torch.ops.aten._fft_c2c, torch.ops.aten._fft_c2r, torch.ops.aten._fft_r2c}
 # Ops that choose between 0.0 and -0.0, which are equal. The vector loop of a kernel and the loop over the remaining
 # elements choose differently, and a kernel may do so for one element and for several. A matrix product of narrow floats
 # begins its sums with 0.0, and one of float32 may not. In the same way, the gradient of `gelu` below -13 is a denormal
 # number or zero.
-_EITHER_ZERO = re.compile(
-    r"max|min|clamp|sort|topk|kthvalue|median|cumsum|gelu|softshrink|scatter_reduce|index_reduce|cross|fft|lerp|mm$"
-)
+_EITHER_ZERO = _TRANSFORMS | {
+    getattr(torch.ops.aten, name)
+    for name in (
+        "max min amax amin aminmax cummax cummin maximum minimum fmax fmin clamp clamp_ clamp_max clamp_max_ clamp_min "
+        "clamp_min_ sort topk kthvalue median nanmedian index_reduce index_reduce_ scatter_reduce scatter_reduce_ "
+        "max_pool2d_with_indices max_pool2d_with_indices_backward max_pool3d_with_indices adaptive_max_pool2d "
+        "max_pool3d_with_indices_backward adaptive_max_pool2d_backward adaptive_max_pool3d fractional_max_pool2d "
+        "adaptive_max_pool3d_backward fractional_max_pool2d_backward fractional_max_pool3d "
+        "fractional_max_pool3d_backward max_unpool2d max_unpool3d cumsum cumsum_ logcumsumexp _logcumsumexp _softmax "
+        "_softmax_backward_data _log_softmax _log_softmax_backward_data binary_cross_entropy gelu gelu_ gelu_backward "
+        "binary_cross_entropy_backward binary_cross_entropy_with_logits softshrink softshrink_backward linalg_cross "
+        "lerp lerp_ mm addmm bmm baddbmm addbmm"
+    ).split()
+}
 _EXACT = Fact.KEEPS | Fact.FILLS | Fact.ALLOCATES | Fact.VIEW
 
 
@@ -125,9 +136,9 @@ class OtherRoundings(TorchDispatchMode):
             parts = torch.view_as_real(x.resolve_conj()).clone()
             return torch.view_as_complex(self._changed(parts, op, exact).contiguous())
         moved = self._moved(x, exact)
-        if "_fft_" in op.overloadpacket.__name__:
+        if op.overloadpacket in _TRANSFORMS:
             moved = self._cancelled(moved)
-        if not (x.dtype.is_floating_point and _EITHER_ZERO.search(op.overloadpacket.__name__)):
+        if not (x.dtype.is_floating_point and op.overloadpacket in _EITHER_ZERO):
             return moved
         # All zeros change without a seed, and some of them with one, because a second such op changes them back.
         changed = moved == 0
