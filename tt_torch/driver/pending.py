@@ -63,7 +63,8 @@ def asynchronous(gm: GraphModule, run: Function, config: CompilerConfig, name: C
 
     def call(*inputs: Argument) -> tuple[Pending, ...]:
         versions = {i: version(inputs[i]) for i in weights if not inputs[i].is_inference()}
-        own = [x if i in versions else x.clone() for i, x in enumerate(inputs)]
+        # A graph with DTensors also has their mesh as an input.
+        own = [x if i in versions or not isinstance(x, torch.Tensor) else x.clone() for i, x in enumerate(inputs)]
         future = threads.submit(_run, run, own, versions, torch.is_grad_enabled(), torch.is_inference_mode_enabled())
         return tuple(Pending(future, i) for i in range(len(output.args[0])))
 
