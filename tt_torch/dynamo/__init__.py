@@ -1,4 +1,4 @@
-"""FX graph to FX graph. Modules of tt-torch with this package's name are in `tt_torch/compat/dynamo`."""
+"""Turns FX graphs into FX graphs. Modules of tt-torch with this package's name are in `tt_torch/compat/dynamo`."""
 
 from pathlib import Path
 

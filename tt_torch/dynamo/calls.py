@@ -47,7 +47,7 @@ class Reading:
 
     def of(self, results: Sequence[torch.Tensor]) -> torch.Tensor:
         base = results[self.result]
-        together = max(1, self.dtype.itemsize // base.element_size())  # elements of the base that one of `dtype` takes
+        together = max(1, self.dtype.itemsize // base.element_size())  # elements of the base per element of `dtype`
         memory = _in_dtype(base.as_strided((base.numel() // together * together,), (1,)), self.dtype)
         read = memory.as_strided(self.view.shape, self.view.strides, self.view.offset)
         read = read.conj() if self.conj else read
@@ -55,7 +55,7 @@ class Reading:
 
 
 def _in_dtype(memory: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """The same bytes in another dtype. Between a complex number and its parts, gradients pass."""
+    """The same bytes in another dtype. Gradients pass between a complex number and its parts."""
     if memory.dtype == dtype:
         return memory
     if memory.is_complex() and memory.dtype.to_real() == dtype:
@@ -99,7 +99,7 @@ class Check:
 
 
 def passed(results: Sequence[Result], checks: Sequence[Check]) -> list[Result]:
-    """The results for the caller, without those for checks. If a check fails, it raises the same error as eager."""
+    """The results for the caller, without results for checks. If a check fails, it raises the same error as eager."""
     count = len(results) - len(checks)
     for check, read in zip(checks, results[count:], strict=True):
         check(read)
@@ -119,6 +119,7 @@ class Interface:
     places: list[int | View | Reading]  # where each output that is a tensor is among the results
 
     def arguments(self, inputs: Sequence[Argument]) -> list[torch.Tensor]:
+        """The inputs of the program: the graph's tensors, complex ones as real pairs, and new int32 seeds (ops, 2)."""
         tensors = [inputs[i] for i in self.inputs]
         for i in self.complex_inputs:
             tensors[i] = torch.view_as_real(tensors[i].resolve_conj())
@@ -130,12 +131,13 @@ class Interface:
         return [roles[i] for i in self.inputs] + ["input"] * bool(self.seeds)
 
     def results(self, tensors: Sequence[torch.Tensor]) -> list[Result]:
+        """The results of the graph, from the results of the program."""
         tensors = list(tensors)
         for i in self.complex_outputs:
             tensors[i] = torch.view_as_complex(tensors[i])
         for i, strides in self.strides.items():
             tensors[i] = with_strides(tensors[i], strides)
-        # Without detach, a view would require gradients when AOTAutograd gives them to another result in its memory.
+        # Without detach, a view would require gradients when AOTAutograd gives some to another result in its memory.
         remaining = iter([tensors[p] if isinstance(p, int) else p.of(tensors).detach() for p in self.places])
         return [next(remaining) if value is ... else value for value in self.outputs]
 
@@ -146,7 +148,7 @@ def draw_seeds(count: int, device: torch.device | None = None) -> torch.Tensor:
 
 
 def in_strides(x: torch.Tensor, strides: tuple[int, ...]) -> torch.Tensor:
-    """The tensor itself if it has these strides, otherwise the same elements in new memory with them.
+    """The tensor itself if it has these strides; otherwise the same elements in new memory with these strides.
 
     Strides of dimensions of one element do not matter. Gradients pass.
     """
@@ -159,7 +161,8 @@ def in_strides(x: torch.Tensor, strides: tuple[int, ...]) -> torch.Tensor:
 
 
 class _Moved(torch.autograd.Function):
-    """`with_strides`, whose own gradient would give each element those of all elements that share its place."""
+    """`with_strides` with a gradient that passes unchanged. Autograd's own gradient would give each element the
+    gradients of all elements that share its place."""
 
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor, strides: tuple[int, ...]) -> torch.Tensor:

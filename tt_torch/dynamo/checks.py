@@ -17,7 +17,7 @@ from tt_torch.dynamo.calls import CHECKS, Check
 def defer_checks(gm: GraphModule) -> list[Check]:
     """Removes the checks from the graph and returns them. The tensor that a check reads becomes an extra result.
 
-    A check in the user's function has tokens, which keep the order of effects. One that a decomposition calls has none.
+    A check in the user's function has tokens, which keep the order of effects. A check of a decomposition has none.
     """
     nodes = {n: has for n in gm.graph.nodes if (has := _has_tokens(n)) or n.target in CHECKS}
     (output,) = (n for n in gm.graph.nodes if n.op == "output")

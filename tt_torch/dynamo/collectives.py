@@ -1,6 +1,6 @@
 """Collectives of `torch.distributed` in a graph of one chip become ops of the mesh (`mesh_ops.py`).
 
-DTensor traces what one chip does. Its graphs name process groups, and numbers that differ from chip to chip:
+DTensor traces what one chip does. Its graphs refer to process groups, and to numbers that differ from chip to chip:
 
     %i = device_mesh._runtime_compute_coordinate_on_dim(...)       the place of the chip in its row
     %p = aten.slice(%x, 1, 8 * %i, 8 * %i + 8)                     becomes %p = tt_mesh.mesh_partition(%x, dim=1)
@@ -33,7 +33,7 @@ aten = torch.ops.aten
 c10d, dtensor = torch.ops._c10d_functional, torch.ops._dtensor
 SPREAD = 0x01000193  # seeds of neighbouring chips are this far apart; hashes of two seeds do not resemble each other
 REDUCTIONS = ("sum", "avg", "max", "min", "product")
-# Ops of one number, and the same op of a tensor with one element.
+# Ops that take a number, and the same op on a tensor with one element.
 OF_TENSORS = {
     getattr(aten, name).Scalar: getattr(aten, name).Tensor
     for name in "add sub mul div eq ne lt le gt ge remainder".split()
@@ -44,11 +44,12 @@ ARITHMETIC = {operator.add, operator.sub, operator.mul, operator.floordiv, opera
 def use_mesh_ops(gm: GraphModule, mesh: Mesh) -> None:
     """Replaces the collectives of a graph, and the numbers that differ from chip to chip.
 
-    Raises UnsupportedOpError for a group that is no line of the mesh, and for parts of different sizes.
+    Raises UnsupportedOpError for a group that is not a row, a column or all of the mesh, and for parts of different
+    sizes.
     """
-    for node in gm.graph.find_nodes(op="placeholder"):  # a result may be such an object, too
+    for node in gm.graph.find_nodes(op="placeholder"):  # a stand-in for an object may also be a result
         node.meta["val"] = real_object(node.meta.get("val"))
-    for node in gm.graph.find_nodes(op="get_attr"):  # a mesh that is equal to that of the inputs, and no input
+    for node in gm.graph.find_nodes(op="get_attr"):  # a mesh that equals the inputs' mesh, but is no input
         node.meta.setdefault("val", real_object(getattr(gm, node.target)))
     _write_numbers_as_tensors(gm, mesh)
     _rules(gm, mesh).apply(gm.graph)
@@ -65,7 +66,7 @@ def unsupported(node: Node, detail: str) -> UnsupportedOpError:
 
 
 def axes_of(node: Node, group: Any, gm: GraphModule, mesh: Mesh) -> list[int]:
-    """The axes of the mesh along which a process group lies, whichever chip it belongs to."""
+    """The axes of the mesh along which a process group lies. It may be the group of any chip."""
     ranks = sorted(_ranks(group, gm))
     (first, *_), (rows, columns) = ranks, mesh
     row, column = divmod(first, columns)
@@ -82,7 +83,7 @@ def axes_of(node: Node, group: Any, gm: GraphModule, mesh: Mesh) -> list[int]:
 
 
 def _ranks(group: Any, gm: GraphModule) -> list[int]:
-    """The chips of a process group: its name, or a mesh and the dimension of the mesh."""
+    """The chips of a process group. It is given by its name, or by a mesh and a dimension of the mesh."""
     if not isinstance(group, Node):
         return ranks_of(group)
     device_mesh, dim = group.args
@@ -161,10 +162,11 @@ def varying(graph: Graph) -> dict[Node, frozenset[int]]:
 
 
 def reasons(graph: Graph) -> dict[Node, frozenset[tuple[int, int]]]:
-    """Why the values of each node may differ: an input that differs, by its position, and an axis along which it does.
+    """The reasons why the values of each node may differ from chip to chip.
 
-    The position `mesh_ops.ALWAYS` stands for an op that makes values differ. A gather or a sum takes the reasons along
-    its axes away: after `all_reduce` along axis 1, the reason (0, 1) of its operand is gone, and (0, 0) is not.
+    A reason is the position of an input that differs, and an axis along which it differs. The position
+    `mesh_ops.ALWAYS` stands for an op that makes values differ. A gather or a reduction removes the reasons along its
+    axes. After `all_reduce` along axis 1, the reason (0, 1) of its operand is gone, and the reason (0, 0) stays.
     """
     found: dict[Node, frozenset[tuple[int, int]]] = {}
     for position, node in enumerate(graph.find_nodes(op="placeholder")):
@@ -186,10 +188,10 @@ def _reasons_after(node: Node, read: frozenset[tuple[int, int]]) -> frozenset[tu
 
 
 def draw_for_each_chip(gm: GraphModule, mesh: Mesh) -> None:
-    """Gives chips that have other values of a tensor other seeds for random numbers in its form.
+    """Gives different seeds to chips that have different values of a tensor, for random numbers in its form.
 
-    If the parts of a layer are plain tensors of each chip, dropout drops other elements of each part. It drops the same
-    elements of a sum, which all chips have.
+    If each chip has its own part of a layer as a plain tensor, dropout drops different elements of each part. If all
+    chips have the same sum, dropout drops the same elements of it on each chip.
     """
     axes_of_each = varying(gm.graph)
     for node in gm.graph.find_nodes(op="call_function", target=SEED):
@@ -208,7 +210,8 @@ def draw_for_each_chip(gm: GraphModule, mesh: Mesh) -> None:
 
 
 def _write_numbers_as_tensors(gm: GraphModule, mesh: Mesh) -> None:
-    """Replaces the readers of such numbers by ops of tensors: the chip's own element of a table of all chips."""
+    """Replaces ops that read numbers which differ from chip to chip. The new ops read a tensor instead: the chip's own
+    element of a table with one number per chip."""
     tables: dict[Node, list[int]] = {}
     found = evaluate(gm, fold=True) if any(n.target is COORDINATE for n in gm.graph.nodes) else {}
     for node in list(gm.graph.nodes):

@@ -1,4 +1,4 @@
-"""Ops that TTNN computes whole, as custom ops of the namespace `tenstorrent`.
+"""Ops that TTNN computes as a whole, as custom ops of the namespace `tenstorrent`.
 
 Each is defined by a plain PyTorch function: it runs on the CPU, and its trace is the decomposition that goes
 into StableHLO beside the composite. Names and operands are those that tt-mlir legalizes
@@ -29,8 +29,8 @@ def composite(
 ) -> Callable[[Function], OpOverload]:
     """Registers a function as the op `tenstorrent::<its name><signature>`, with these tags, and returns the op.
 
-    It takes the place of the ATen ops `replaced`, whose operands come in the same order, and whose attributes have the
-    same names; others have a rule in passes/use_composites.py.
+    It takes the place of the ATen ops `replaced`. Their operands come in the same order, and their attributes have the
+    same names. Other ATen ops have a rule in passes/use_composites.py.
     """
 
     def register(function: Function) -> OpOverload:

@@ -45,7 +45,7 @@ def write_out(gm: GraphModule, decompositions: Decompositions, host_decides: boo
     for new, old in zip(*(g.graph.find_nodes(op="placeholder") for g in (written, gm)), strict=True):
         new.meta = old.meta | {"val": new.meta.get("val", old.meta["val"])}
     for cast in written.graph.find_nodes(op="call_function", target=aten._to_copy.default):
-        # vmap makes tensors from numbers, and tracing makes numbers from these again
+        # vmap turns numbers into tensors, and tracing turns these tensors into numbers again
         if not isinstance(cast.args[0], Node):
             cast.target = aten.scalar_tensor.default
     written.recompile()
@@ -82,7 +82,7 @@ class _Callable:
 
     def is_pure(self) -> bool:
         """Whether a call has no effect apart from its results. Drawing random numbers does not count as an effect."""
-        # with the graphs that its ops call
+        # this graph, and the graphs that its ops call
         graphs = [m.graph for m in self.graph.modules() if isinstance(m, GraphModule)]
         ops = [n for graph in graphs for n in graph.nodes if n.op == "call_function"]
         known = all(_rule(n.target) or not isinstance(n.target, HigherOrderOperator) for n in ops)

@@ -28,19 +28,19 @@ class Fact(Flag):
     """Facts about an op. Those marked with "PyTorch" follow from its tags and schemas."""
 
     # The origin of the values in the results.
-    KEEPS = auto()  # each element is one of the operands in VALUES, or the number that is given there
+    KEEPS = auto()  # each element is an element of an operand in VALUES, or the number that is given there
     ZEROS = auto()  # beside KEEPS: or it is zero
     CASTS = auto()  # beside KEEPS: in another dtype
-    LINEAR = auto()  # a sum of elements of the one operand, with real coefficients
-    PRODUCTS = auto()  # a product of elements of the one operand
+    LINEAR = auto()  # a sum of elements of the only operand, with real coefficients
+    PRODUCTS = auto()  # a product of elements of the only operand
     POSITIONS = auto()  # positions or counts, and -1 for none
-    AND_POSITIONS = auto()  # of two results, the second says where the elements of the first were
+    AND_POSITIONS = auto()  # the second of two results says where the elements of the first result were
     FILLS = auto()  # all elements are one number
-    ALLOCATES = auto()  # the elements are whatever the memory held
+    ALLOCATES = auto()  # the elements are the values that the memory held before
     DRAWS = auto()  # PyTorch: random numbers
     REINTERPRETS = auto()  # a view that reads bits, or parts of numbers, as other values
     READS = auto()  # the result is a number on the host
-    EXCHANGES = auto()  # each chip of a mesh has its own values, or those of other chips
+    EXCHANGES = auto()  # each chip of a mesh has its own values, or values of other chips
 
     # The places to which elements go.
     ELEMENTWISE = auto()  # PyTorch: an element depends on its place, and on the operands' elements at this place
@@ -53,7 +53,7 @@ class Fact(Flag):
     WRITES = auto()  # a tensor says which elements of the first operand are replaced in the result
     CREATES = auto()  # the shape is an argument, and no operand's elements are read
     REDUCES = auto()  # PyTorch: the elements along some dimensions become one
-    SCANS = auto()  # an element depends on itself and on those before it along one dimension
+    SCANS = auto()  # an element depends on itself and on the elements before it along one dimension
     SORTS = auto()  # the elements along one dimension change their order
     CONVOLVES = auto()
 
@@ -132,14 +132,14 @@ _row(_F.REINTERPRETS, "view_as_complex view_as_real")
 _row(_F.REINTERPRETS, "_indices ccol_indices col_indices crow_indices indices row_indices")  # of sparse tensors
 _row(_F.REINTERPRETS, "_fw_primal _make_dual _unpack_dual")  # of forward-mode derivatives
 
-# --- comparisons, by the operator of Python that compares two numbers in the same way
+# --- comparisons, each with Python's operator that compares two numbers in the same way
 
 COMPARISONS = {getattr(aten, name): getattr(operator, name) for name in ("eq", "ne", "lt", "le", "gt", "ge")}
 
 
 def of(target: object) -> Fact:
-    """The facts of an overload. A packet has the facts that hold for at least one of its overloads. Anything that is no
-    op of PyTorch, such as `operator.getitem` or an op on functions, has none."""
+    """The facts of an overload. A packet has the facts that hold for at least one of its overloads. Any other object,
+    such as `operator.getitem` or an op on functions, has no facts."""
     if isinstance(target, OpOverloadPacket):
         return reduce(or_, (_of_overload(getattr(target, name)) for name in target.overloads()), Fact(0))
     return _of_overload(target) if isinstance(target, OpOverload) else Fact(0)
@@ -177,8 +177,8 @@ def is_free(target: Target) -> bool:
 
 
 def of_any_strides(target: Function) -> Function:
-    """`reshape` instead of a view that PyTorch refuses for some strides, because a functional graph has no strides; any
-    other op unchanged."""
+    """`reshape` in place of a view; any other op unchanged. PyTorch refuses a view for some strides, but a functional
+    graph has no strides."""
     return aten.reshape.default if _F.RESHAPES in of(target) else target
 
 
@@ -220,8 +220,8 @@ T = TypeVar("T")
 class ByOp(Generic[T]):
     """One value per op, such as a rule: given for an overload, for a packet, or for all ops that have some facts.
 
-    The nearest one counts: an overload's own value comes before its packet's, and this before that of a family.
-    Families are tried in the order in which they were given.
+    The most specific value counts: an overload's own value comes before the value of its packet, and both come before
+    the value of a family. Families are tried in the order in which they were given.
     """
 
     def __init__(self) -> None:

@@ -1,7 +1,7 @@
 """Dropout that drops nothing: in evaluation, or with a probability of zero.
 
-Eager PyTorch gives the tensor itself, so that a later write in place reaches it. PyTorch's capture makes a copy: after
-`d = dropout(h); d.add_(1)`, `h` would be the old one. All backends have this error in silence.
+Eager PyTorch returns the tensor itself, so a later write in place reaches it. PyTorch's capture makes a copy: after
+`d = dropout(h); d.add_(1)`, `h` would still have its old values. All backends make this error without a message.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tt_torch.dynamo.passes.rewriting import copied
 
 
 def without_idle_dropout(gm: GraphModule) -> GraphModule:
-    """The captured graph, or a copy of it that has the operands of such ops in their places."""
+    """The captured graph, or a copy of it in which operands take the place of the results of idle dropout."""
     if not any(map(_is_idle, gm.graph.nodes)):
         return gm
     gm = copied(gm)

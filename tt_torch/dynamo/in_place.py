@@ -34,8 +34,8 @@ def _arguments(node: Node) -> Sequence[Argument]:
 
 
 def _is_in_place(node: Node) -> bool:
-    """Whether a method or a function of PyTorch writes to its first argument, which only its name says. The names of
-    `operator.and_` and its like avoid keywords."""
+    """Whether a method or a function of PyTorch writes to its first argument. Only its name says so. Names of operators
+    such as `operator.and_` end in `_` only because `and` is a keyword."""
     if node.target in _OPERATORS or node.kwargs.get("inplace") is True:
         return True
     name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")

@@ -1,9 +1,9 @@
 """Graphs that give an input another shape or other strides in place, such as `x.add_(1).squeeze_()`.
 
-AOTAutograd copies a written input from a result that lies in memory of its own. If the graph also calls such an op, it
-first gives the input the strides and the offset of this result, even where the op changes nothing. So the copy goes to
-other places in the caller's memory: `base[1]` becomes `base[0]`. All backends have this error in silence. For
-`x.squeeze_()` on the input itself, Dynamo leaves the line to Python.
+AOTAutograd copies a written input from a result that has its own memory. If the graph also calls an op that changes the
+form, AOTAutograd first gives the input the strides and the offset of this result. It does so even if the op changes
+nothing. So the copy goes to other places in the caller's memory: `base[1]` becomes `base[0]`. All backends make this
+error without a message. For `x.squeeze_()` on the input itself, Dynamo leaves the line to Python.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _DETACH = torch.ops.aten.detach_  # has the tag of these ops, but keeps the form
 
 
 def changes_form_of_input(gm: GraphModule) -> bool:
-    """Whether an op of a captured graph changes the form of an input. What `x.add_(1)` gives is `x` itself."""
+    """Whether an op of a captured graph changes the form of an input. The result of `x.add_(1)` is `x` itself."""
     given = {
         id(x) for node in gm.graph.find_nodes(op="placeholder") if (x := node.meta.get("example_value")) is not None
     }

@@ -22,9 +22,9 @@ from tt_torch.torch_private.tensors import is_non_overlapping_and_dense_or_false
 
 
 def real_tensors_only(gm: GraphModule, decompositions: Decompositions, seen: int) -> tuple[GraphModule, Interface]:
-    """The graph with only real tensors at its border, and its interface. `gm` is changed on the way.
+    """The graph with only real tensors at its border, and its interface. `gm` itself is changed, too.
 
-    The user gets the first `seen` outputs. If some of them are views of one memory, the results are too.
+    The user gets the first `seen` outputs. If some of these outputs share memory, the results share memory, too.
     """
     program, interface = gm, _tensors_only(gm)
     interface.places = return_once(program, sum(value is ... for value in interface.outputs[:seen]))
@@ -39,7 +39,7 @@ def real_tensors_only(gm: GraphModule, decompositions: Decompositions, seen: int
         interface.complex_outputs = [i for i, n in enumerate(output.args[0]) if is_complex(n.meta["val"])]
         program = to_pairs(program, decompositions)
         (output,) = (n for n in program.graph.nodes if n.op == "output")
-        # The formula of an op for pairs may give other strides than the op, which results in this memory rely on.
+        # The formula of an op for pairs may give other strides than the op. Results in this memory rely on the op's.
         moved = [i for i in interface.complex_outputs if output.args[0][i].meta["val"].stride() != _pair(values[i])]
         interface.strides |= {i: values[i].stride() for i in moved}
     return program, interface
@@ -72,6 +72,7 @@ def _tensors_only(gm: GraphModule) -> Interface:
 
 
 def is_tensor(value: object) -> bool:
+    """Whether a value is a node whose result is a tensor."""
     return isinstance(value, Node) and isinstance(value.meta.get("val"), torch.Tensor)
 
 
@@ -100,13 +101,13 @@ def module_path(node: Node) -> str:
 
 
 def weight_name(placeholder: Node) -> str:
-    """The name of a parameter or buffer, as in `named_parameters()`, from the source of the input that it is."""
+    """The name of a parameter or buffer, as in `named_parameters()`. It is taken from the source of the input."""
     given = str(placeholder.meta.get("source", ""))
     return ".".join(re.findall(r"_(?:modules|parameters|buffers)\['([^']+)'\]", given)) or given
 
 
 def layer_names(graph: torch.fx.Graph) -> set[str]:
-    """The paths of the modules of a graph's ops, and the names of its inputs, those of parameters included."""
+    """The paths of the modules that call a graph's ops, and the names of its inputs, including parameters."""
     inputs = {weight_name(node) for node in graph.find_nodes(op="placeholder")}
     return inputs | {module_path(node) for node in graph.nodes if node.op == "call_function"}
 
@@ -127,7 +128,7 @@ def _seeds_to_input(graph: torch.fx.Graph) -> list[torch.device]:
         seeds = graph.placeholder("seeds")
     with nodes[0].meta["val"].fake_mode:
         seeds.meta["val"] = torch.empty(len(nodes), 2, dtype=torch.int32, device="cpu")
-    seeds.meta[AXES] = frozenset()  # all chips of a mesh get the same ones
+    seeds.meta[AXES] = frozenset()  # all chips of a mesh get the same seeds
     for row, node in enumerate(nodes):
         with graph.inserting_before(node):
             seed = graph.call_function(torch.ops.aten.select.int, (seeds, 0, row))

@@ -1,7 +1,8 @@
 """Graphs that return a detached input to which they have written something with gradients.
 
-`y = x.detach(); y.add_(v); return y` gives `y` the gradient of `v` in eager PyTorch. AOTAutograd takes `y` for a view
-of `x`, and makes it from `x` after the call, so `v` gets no gradient. All backends have this error in silence.
+In eager PyTorch, `y = x.detach(); y.add_(v); return y` returns a `y` whose gradient reaches `v`. AOTAutograd treats `y`
+as a view of `x`, and makes it from `x` after the call. So `v` gets no gradient. All backends make this error without a
+message.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Ops that exchange values between the chips of a mesh, in a graph that is the program of each chip.
 
-`axes` are those of the mesh, (rows, columns), along which groups of chips lie: [1] for the chips of a row, [0] for
-those of a column, [0, 1] for all, row by row. In StableHLO, each becomes the collective of the same name.
+`axes` are the axes of the mesh (rows, columns) along which groups of chips lie: [1] for the chips of a row, [0] for the
+chips of a column, [0, 1] for all chips, row by row. In StableHLO, each op becomes the collective of the same name.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tt_torch.torch_private.ops import OpOverload
 LIBRARY = torch.library.Library("tt_mesh", "DEF")
 OPS: list[OpOverload] = []
 TARGET = "tt_mesh."  # the beginning of the names of custom calls
-ALWAYS = -1  # stands for an op that makes values differ from chip to chip; it is the position of no input
+ALWAYS = -1  # stands for an op that makes values differ from chip to chip; it is not the position of an input
 AXES = "tt_axes"  # in the `meta` of an input: the axes of the mesh along which its values vary; all if it is not there
 
 
@@ -78,4 +78,5 @@ def mesh_partition(x: torch.Tensor, *, dim: int, axes: list[int], count: int) ->
 
 
 def chips_along(axes: Sequence[int], mesh: tuple[int, int]) -> int:
+    """The number of chips in a group along these axes of the mesh (rows, columns)."""
     return math.prod(mesh[axis] for axis in axes)

@@ -1,7 +1,8 @@
 """Ops with operands on the CPU and on the device: eager PyTorch refuses them, but a captured program copies operands.
 
-While Dynamo captures a program, it tries each op on fake tensors. If PyTorch refuses an op because its operands are on
-both, copies to the device are inserted before the op. Gradients of copied operands are on the CPU again.
+While Dynamo captures a program, it tries each op on fake tensors. If PyTorch refuses an op because some operands are on
+the CPU and others on the device, copies to the device are inserted before the op. Gradients of copied operands are on
+the CPU again.
 """
 
 from __future__ import annotations
@@ -66,5 +67,5 @@ def _strangers(node: Node) -> tuple[list[Node], torch.device | None]:
 
 
 def _ignores_devices(node: Node) -> bool:
-    """Whether PyTorch does not check the devices of fake operands. Convolutions check only that of their input."""
+    """Whether PyTorch does not check the devices of fake operands. Convolutions check only the input's."""
     return Fact.CONVOLVES in facts.of(facts.called(node))

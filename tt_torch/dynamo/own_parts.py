@@ -29,7 +29,7 @@ OTHER = Fact.ZEROS | Fact.DRAWS | Fact.ALLOCATES  # their elements depend on the
 
 
 def compute_own_parts(graph: Graph) -> None:
-    """Takes the parts of positions, where a part of a function of these is taken."""
+    """Replaces a part of a function of positions by the same function of a part of the positions."""
     if not graph.find_nodes(op="call_function", target=PARTITION):
         return
     positions = _of_positions(graph)
@@ -43,7 +43,7 @@ def compute_own_parts(graph: Graph) -> None:
 
 
 def _is_step(x: Node) -> bool:
-    """Whether a part of the result is the op of parts of its operands."""
+    """Whether the op, applied to parts of its operands, gives a part of its result."""
     known = facts.of(x.target)
     if Fact.RESHAPES in known:
         return _sizes(x) == _sizes(x.all_input_nodes[0])
@@ -68,7 +68,7 @@ def _of_positions(graph: Graph) -> set[Node]:
 
 
 def _needed(x: Node, dim: int) -> dict[Node, dict[int, None]]:
-    """The nodes of which parts are needed for the part of `x` along `dim`, each with the dimensions of its parts.
+    """The nodes whose parts are needed for the part of `x` along `dim`, each with the dimensions of its parts.
     An op comes before its operands."""
     needed = defaultdict[Node, dict[int, None]](dict, {x: {dim: None}})
     node = x
@@ -93,7 +93,7 @@ def _operands(x: Node, dim: int) -> list[tuple[Node, int]]:
 
 
 def _computed(partition: Node, needed: dict[Node, dict[int, None]]) -> Node:
-    """The part that `partition` takes, of the parts of all `needed` nodes."""
+    """The part that `partition` takes, computed from the parts of all `needed` nodes."""
     made: dict[tuple[Node, int], Node] = {}
     new = partition
     for x, dims in sorted(needed.items()):

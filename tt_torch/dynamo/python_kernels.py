@@ -22,7 +22,7 @@ _aside: dict[OpOverload, Kernels] = {}
 
 @cache
 def overloads() -> list[OpOverload]:
-    """The overloads that we decompose ourselves and for which PyTorch has such kernels."""
+    """The overloads that we decompose ourselves and for which PyTorch has Python kernels."""
     packets = {op.overloadpacket for op in DECOMPOSITIONS if op not in TAKEN}
     every = [getattr(packet, name) for packet in packets for name in packet.overloads()]
     return [op for op in every if has_early_kernels(op)]

@@ -1,7 +1,7 @@
 """Python numbers that a graph takes, counts up and returns, but that no tensor depends on.
 
 For example, a cache with a sliding window counts the tokens that it has seen in a Python integer. Dynamo makes it an
-input, and the count plus one a result. If it were left in the graph, each count would be a program of its own.
+input, and the count plus one a result. If it were left in the graph, each count would need its own program.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ Around = Callable[[Function], Function]
 
 
 def without_python_numbers(gm: GraphModule, inputs: Sequence[object]) -> tuple[GraphModule, Sequence[object], Around]:
-    """A graph of Dynamo without such numbers, its example inputs, and what gives a function of it the numbers back.
+    """A graph of Dynamo without such numbers, its example inputs, and a wrapper for a function that runs this graph.
+    The wrapped function takes and returns the numbers again.
 
     A number stays if it is the size of a tensor, or if an op on tensors takes it. `gm` is not changed.
     """
@@ -56,7 +57,7 @@ def _around(numbers: Function, taken: Sequence[int], places: Sequence[int]) -> A
 
 
 def _apart(graph: Graph) -> set[Node]:
-    """The nodes that are connected with no tensor: number inputs, and all that is computed of them alone."""
+    """The nodes that are not connected to a tensor: inputs that are numbers, and what is computed only from them."""
     nodes = [node for node in graph.nodes if node.op != "output"]
     sizes = {symbol for node in nodes for symbol in _sizes(node)}
     stay = {node for node in nodes if not _is_number(node) or _symbols(_value(node)) & sizes}

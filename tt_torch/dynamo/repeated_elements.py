@@ -1,8 +1,8 @@
-"""Graphs that write to what `expand` gives, such as `x.expand(3, 4).fill_(2)`.
+"""Graphs that write to the result of `expand`, such as `x.expand(3, 4).fill_(2)`.
 
-PyTorch makes such a graph functional by adding to each element how much its repetitions change. `fill_(33)` over 15
+PyTorch makes such a graph functional: it adds the changes of all repetitions to each element. `fill_(33)` over 15
 rows would add 15 times the difference. Even one repetition gives `x + (33 - x)`, which is NaN for an infinite `x`. All
-backends have this error in silence.
+backends make this error without a message.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ def writes_to_repeated(gm: GraphModule) -> bool:
 
 
 def with_views(gm: GraphModule) -> GraphModule:
-    """The graph, or a copy of it in which a write to an `expand` that repeats nothing is one to a plain view."""
+    """The graph, or a copy of it. In the copy, each `expand` that is written to is a plain view. The caller has
+    checked with `writes_to_repeated` that these repeat nothing."""
     if not any(called(node) in _EXPAND for node in _written_views(gm)):
         return gm
     gm = copied(gm)
@@ -51,7 +52,7 @@ def _written_views(gm: GraphModule) -> list[Node]:
 
 
 def _written(node: Node) -> Iterator[Node]:
-    """The tensors to which a call writes, and those of which they are views."""
+    """The tensors to which a call writes, and the tensors of which they are views."""
     for into in written_by(node):
         while into:
             yield into
@@ -59,7 +60,7 @@ def _written(node: Node) -> Iterator[Node]:
 
 
 def _share(base: Node, view: Node) -> bool:
-    """Whether two nodes have one memory. A node with several results, such as that of `meshgrid`, has that of each."""
+    """Whether two nodes share memory. A node with several results, such as `meshgrid`, has the memory of them all."""
     return bool(set(map(storage_of, _tensors(base))) & set(map(storage_of, _tensors(view))))
 
 

@@ -10,9 +10,9 @@ from tt_torch.dynamo.types import Scalar
 
 
 def number_in(number: Scalar, dtype: torch.dtype) -> Scalar:
-    """The number as a value of `dtype`, by the conversion of PyTorch: an integer keeps its lowest bits.
+    """The number as a value of `dtype`, as PyTorch converts it: an integer keeps its lowest bits.
 
-    300 becomes 44 in int8, and 2**31 becomes -2**31 in int32. In bool, any number but zero is True. For a float dtype,
+    300 becomes 44 in int8, and 2**31 becomes -2**31 in int32. In bool, every nonzero number is True. For a float dtype,
     integers of more than 32 bits become floats, and numbers beyond float32 are infinite, except in float64. Other
     numbers stay as they are, and are rounded later.
     """

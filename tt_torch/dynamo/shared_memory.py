@@ -1,4 +1,4 @@
-"""The memory of outputs as in eager PyTorch: a tensor and its view share it, and strides are those of eager's ops."""
+"""The memory of outputs as in eager PyTorch: a tensor and its view share memory, and strides are the same as there."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def share_strided(gm: GraphModule, run: Function) -> Function:
                 continue
             if view.result in views:
                 together[view.result].append(i)
-            else:  # places in the memory are those of eager, and what the device gives may have other strides
+            else:  # a view has its place in eager's memory, and a result of the device may have other strides
                 results[view.result] = in_strides(results[view.result], examples[view.result].stride())
                 results[i] = view.of(results).detach()
         for group in together.values():
@@ -93,7 +93,7 @@ def share_strided(gm: GraphModule, run: Function) -> Function:
 
 
 def _put_together(results: list[Result], group: Sequence[int], examples: Mapping[int, torch.Tensor]) -> None:
-    """Moves those of the results to one new memory, each to the place of its example."""
+    """Moves the results of a group to one new memory, each to the place of its example."""
     values = [_flipped(results[i], examples[i]) for i in group]
     moved = in_one_memory(values, [(examples[i].stride(), int(examples[i].storage_offset())) for i in group])
     for i, result in zip(group, moved, strict=True):
@@ -109,7 +109,7 @@ def _flipped(value: torch.Tensor, example: torch.Tensor) -> torch.Tensor:
 def _strided_views(gm: GraphModule) -> dict[int, View | Reading]:
     """For results in the memory of a view that is a copy on the device: the result that is all of this memory.
 
-    If there is none, it is the first one of those in the memory.
+    If no result is all of this memory, it is the first result in it.
     """
     copied_views = (aten.unfold, aten.as_strided, aten.diagonal)
     strided = [n for n in gm.graph.nodes if facts.called(n) in copied_views and "example_value" in n.meta]
@@ -136,9 +136,9 @@ def _strided_views(gm: GraphModule) -> dict[int, View | Reading]:
 def in_strides_of_eager(gm: GraphModule, run: Function) -> Function:
     """`run`, with results in the strides that PyTorch's own ops give them.
 
-    A decomposition may give others: `log_softmax` of a permuted tensor is dense in eager, and permuted when it is
-    computed as a difference. Results that share memory with an input stay as they are: AOTAutograd makes these views.
-    Results that share a memory with gaps move to a new memory together, because none of them is all of it.
+    A decomposition may give other strides: `log_softmax` of a permuted tensor is dense in eager, and permuted when it
+    is computed as a difference. Results that share memory with an input stay as they are: AOTAutograd makes these
+    views. Results that share a memory with gaps move to a new memory together, because none of them fills it.
     """
     given = set(map(storage_of, _inputs(gm)))
     examples = {i: v for i, v in _results(gm).items() if v.numel() and storage_of(v) not in given}
@@ -201,7 +201,7 @@ def _part(result: int, base: torch.Tensor, value: torch.Tensor) -> View | Readin
 
 
 def _is_lazy(value: torch.Tensor) -> bool:
-    """Whether it is the conjugate or the negative of what its memory has."""
+    """Whether a tensor is the lazy conjugate or negative of the values in its memory."""
     return value.is_conj() or value.is_neg()
 
 

@@ -1,7 +1,8 @@
 """States: inputs of a graph that it writes to, such as caches, statistics of batch norm and parameters in a step.
 
-AOTAutograd makes a graph functional: the new value of an input is one more output, which it copies into the input after
-the call. For a state, the program writes the new value into the input's own memory instead, and returns the input.
+AOTAutograd makes a graph functional. The new value of an input becomes one more output, and AOTAutograd copies it into
+the input after the call. For a state, the program writes the new value into the input's own memory instead, and returns
+the input.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ def written_inputs(gm: GraphModule) -> dict[int, int]:
 
 
 def states_of(written: dict[int, int], interface: Interface, program: GraphModule) -> dict[int, int]:
-    """The same for results and inputs of the program, without those that it cannot update in place.
+    """For each result of the program that is the new value of an input of the program: the position of this input.
 
-    The input and its new value must have the same form without gaps in memory, and no other output may be a part of
-    this result.
+    States that the program cannot update in place are left out. The input and its new value must have the same form
+    without gaps in memory, and no other output may be a part of this result.
     """
     if interface.complex_inputs or interface.complex_outputs:
         return {}
@@ -56,7 +57,7 @@ def _form(node: Node) -> tuple[object, ...]:
 
 
 def mark(program: GraphModule, updates: dict[int, int]) -> None:
-    """Notes the states of a program, which pieces of it do not have: their results go to other pieces."""
+    """Notes the states of a program. Its pieces have no states, because their results go to other pieces."""
     (output,) = program.graph.find_nodes(op="output")
     output.meta[UPDATES] = updates
 

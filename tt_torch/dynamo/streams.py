@@ -1,8 +1,9 @@
 """Streams and events in a compiled region: `torch.tt.synchronize()`, `event.record()`, `stream.wait_stream(other)`.
 
-On the device, streams mean the order of the program, and a compiled graph is one piece of work. Stream ops before the
-first op of the region are done before the graph runs, and all others after it. They are removed from the graph, because
-AOTAutograd would put ops of a stream into separate functions, and needs a GPU if there are gradients.
+On the device, the work of all streams runs in the order of the program, and a compiled graph is one piece of work.
+Stream ops before the first op of the region are done before the graph runs, and all other stream ops after it. They are
+removed from the graph, because AOTAutograd would put ops of a stream into separate functions. It would also need a GPU
+if there are gradients.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ Call = Callable[[], Any]
 
 
 def without_streams(gm: GraphModule) -> tuple[GraphModule, list[Call], list[Call]]:
-    """A graph of Dynamo without stream ops; the stream ops to call before it; and those to call after it.
+    """A graph of Dynamo without stream ops, the calls to make before it, and the calls to make after it.
 
     `gm` is not changed.
     """
@@ -57,7 +58,7 @@ def _is_bound(node: Node) -> bool:
 
 
 def _take_out(gm: GraphModule, before: list[Call], after: list[Call]) -> GraphModule:
-    """A copy of the graph and of its subgraphs without stream ops. These are appended to the lists."""
+    """A copy of the graph and of its subgraphs, without stream ops. The stream ops are appended to the lists."""
     gm = copied(gm)
     called = {name: child for name, child in gm.named_children() if isinstance(child, GraphModule)}
     calls = before

@@ -2,8 +2,8 @@
 
 Recurrent layers are unrolled. Optimizers with fused=True are traced in their foreach form. Operands on the CPU are
 copied if others are on the device. Booleans are shifted. Seeds of random numbers are kept for the backward pass. On a
-mesh of chips, each shape has its own graph. All but the seeds are settings of Dynamo, which hold only while it compiles
-a frame for a backend that `traced_for_device` marks.
+mesh of chips, each shape has its own graph. Except for the seeds, these differences are settings of Dynamo. The
+settings hold only while Dynamo compiles a frame for a backend that `traced_for_device` marks.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ def _step_of(for_each: Callable[..., None]) -> Callable[..., None]:
     """The foreach form of a fused step. Dynamo would run the CPU's fused kernel in eager PyTorch, on the host."""
 
     def step(params: Any, grads: Any, *state: Any, grad_scale: Any, found_inf: Any, **options: Any) -> None:
-        """`grad_scale` and `found_inf` come from a gradient scaler: gradients are divided, and a step with infinite
-        ones is skipped."""
+        """`grad_scale` and `found_inf` come from a gradient scaler. Gradients are divided by `grad_scale`. If
+        `found_inf` says that a gradient is infinite, parameters and states keep their values."""
         if grad_scale is not None:
             for gradient in grads:
                 gradient.div_(grad_scale)

@@ -1,7 +1,7 @@
-"""Programs for sizes rounded up: inputs are padded to the next bucket, results cropped to their own size.
+"""Programs for sizes that are rounded up: inputs are padded to the next bucket, and results are cropped again.
 
 A captured graph with symbolic sizes is traced once per bucket (`padding.py`), with masks wherever an op would mix
-padding into results that are kept. An op that has no rule there is refused, by name.
+padding into results that are kept. An op without a rule for padding is refused, and the error names it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rules for ops that look elements up by their positions. Positions in the padding become 0, which is always there."""
+"""Rules for ops that look elements up by their positions. Positions in the padding become 0, which always exists."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ aten = torch.ops.aten
 
 
 def looks_up(p: Padding, node: Node, x: Node, dim: int) -> None:
-    """Refuses an op that finds elements of `x` by their positions along `dim`, if padding changes these.
+    """Refuses an op that finds elements of `x` by their positions along `dim`, if padding changes these positions.
 
     In a dimension of batch * length whose length is padded, only the first `length` elements keep their positions.
     """
@@ -58,10 +58,10 @@ def index(p: Padding, node: Node, a: Arguments) -> Tagged:
     for d, n in given.items():
         looks_up(p, node, node.args[0], d)
         places[d] = p.masked(places[d], p.of(n), range(len(p.of(n))), 0)
-        for symbol in own[d]:  # what counts from the end does so from the real one
+        for symbol in own[d]:  # a negative position counts from the real end
             places[d] = torch.where(places[d] < 0, places[d] + p.lengths[symbol], places[d])
     tags = broadcast(p, node, list(given.values()), max(places[d].dim() for d in given))
     first, last = min(given), max(given)
     rest = tuple(t for d, t in enumerate(own) if d not in given)
-    front = first if last - first < len(given) else 0  # where the indexed dimensions are not neighbours
+    front = first if last - first < len(given) else 0  # 0 if the indexed dimensions are not neighbours
     return run(node, a | {"indices": places}), (*rest[:front], *tags, *rest[front:])

@@ -26,7 +26,7 @@ from tt_torch.dynamo.types import Argument, Result
 from tt_torch.errors import BucketError
 from tt_torch.torch_private.ops import OpOverload, schema
 
-# The symbols of dimensions with several of them, by size. None if two dimensions of the same size differ.
+# By size, the symbols of a dimension that has several symbols. None if two dimensions of the same size differ.
 Layouts = dict[sympy.Expr, dict[sympy.Symbol, int] | None]
 NO_RULE = "it has no rule that keeps padding out"
 
@@ -81,7 +81,7 @@ class Padding(Interpreter):
     def _argument(self, n: Node, schema: torch.Argument, given: Argument) -> Argument:
         """The value of an argument. Arithmetic on a size gets the real size, which is known only in the call."""
         expr = _expression(given).xreplace(self._fixed)
-        is_size = schema.name == "end" or facts.kind(schema.type) is torch.IntType  # arange's end is any number
+        is_size = schema.name == "end" or facts.kind(schema.type) is torch.IntType  # arange's end has the type Scalar
         if is_size or not expr.free_symbols:
             return self.map_nodes_to_values(given, n)
         takes_tensor = facts.kind(schema.type) is torch.TensorType or n.target is torch.ops.aten.scalar_tensor.default
@@ -92,6 +92,7 @@ class Padding(Interpreter):
         return sympy.lambdify(symbols, expr, [])(*(self.lengths[s] for s in symbols))
 
     def refused(self, n: Node, reason: str) -> BucketError:
+        """The error for an op whose results padding would change. The caller raises it."""
         return BucketError(str(n.target), user_line(n), reason)
 
     def of_shape(self, n: Node) -> Tags:
@@ -137,6 +138,7 @@ class Padding(Interpreter):
         return [evaluated(size, self.sizes) for size in n.meta["val"].shape]
 
     def of(self, argument: Argument) -> Tags:
+        """The tags of a node."""
         return self.tags[argument]
 
     def masked(self, x: torch.Tensor, tags: Tags, dims: Sequence[int], neutral: float) -> torch.Tensor:

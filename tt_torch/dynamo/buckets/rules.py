@@ -133,7 +133,7 @@ def plain(p: Padding, size: int, tags: dict[sympy.Symbol, int]) -> bool:
 
 @RULES(aten.expand)
 def expand(p: Padding, node: Node, a: Arguments) -> Tagged:
-    """A dimension that is new or repeated is padded if its size is: (1, 3) that becomes (length, 3) gets padding."""
+    """A new or repeated dimension gets padding if its new size is padded: (1, 3) becomes (length, 3) with padding."""
     new, own, shape = p.of_shape(node), p.of(_source(node)), p.shape(_source(node))
     lead = len(new) - len(own)
     tags = (own[d - lead] if d >= lead and shape[d - lead] != 1 else tags for d, tags in enumerate(new))
@@ -179,8 +179,8 @@ def permute(p: Padding, node: Node, a: Arguments) -> Tagged:
 
 @RULES(aten.slice)
 def slice_(p: Padding, node: Node, a: Arguments) -> Tagged:
-    """A slice may leave a padded dimension whole, or cut one without padding to a padded size: `table[:length]`, with a
-    length of 5 that is padded to 8, takes 8 rows. `x[1:]` of (length) is refused."""
+    """A slice may leave a padded dimension whole, or cut a dimension without padding to a padded size. For a length of
+    5 that is padded to 8, `table[:length]` takes 8 rows. `x[1:]` of (length) is refused."""
     own, dim = p.of(_source(node)), a["dim"] % len(p.of(_source(node)))
     new = p.of_shape(node)[dim]
     if (own[dim] or new) and (a["start"] not in (None, 0) or a["step"] != 1):
@@ -265,7 +265,7 @@ def reduction(p: Padding, node: Node, a: Arguments) -> Tagged:
 
 @RULES(aten._softmax, aten._safe_softmax, aten._log_softmax)
 def softmax(p: Padding, node: Node, a: Arguments) -> Tagged:
-    """The padding gets -inf, whose exponential is 0, so that the real elements share all of the 1."""
+    """The padding gets -inf, whose exponential is 0, so that the results of the real elements add up to 1."""
     own = p.of(_source(node))
     return run(node, a | {"self": p.masked(a["self"], own, [a["dim"]], -math.inf)}), own
 
@@ -286,8 +286,8 @@ def along_one(p: Padding, node: Node, a: Arguments) -> Tagged:
 
 @RULES(aten.mm, aten.bmm, aten.addmm, aten.baddbmm, aten.mv, aten.dot)
 def matmul(p: Padding, node: Node, a: Arguments) -> Tagged:
-    """The dimension that is summed gets zeros in its padding: (4, length) @ (length, 3) adds as many zeros as it has
-    padding. The padding of the other dimensions stays: (length, 4) @ (4, 3) gives (length, 3)."""
+    """The dimension that is summed gets zeros in its padding: in (4, length) @ (length, 3), the padding adds only 0.
+    The padding of the other dimensions stays: (length, 4) @ (4, 3) gives (length, 3)."""
     names = ("mat1", "mat2") if "mat1" in a else ("batch1", "batch2") if "batch1" in a else ("self", "mat2")
     names = names if names[1] in a else ("self", "vec" if "vec" in a else "tensor")
     by_name = arguments(node)
@@ -307,7 +307,7 @@ def attention(p: Padding, node: Node, a: Arguments) -> Tagged:
     """A mask hides padded keys: with 5 keys that are padded to 8, the scores of the last three are -inf. Under a causal
     mask, no real query sees them, because they come last."""
     query, key, content = (p.of(n) for n in node.args[:3])
-    if key[3] or key != content or query[:2] != key[:2]:  # a query is as deep as its keys
+    if key[3] or key != content or query[:2] != key[:2]:  # queries and keys have one depth
         raise p.refused(node, "its operands are padded differently")
     if key[2]:
         a["key"], a["value"] = (p.masked(a[name], key, [2], 0) for name in ("key", "value"))
@@ -336,7 +336,7 @@ def _attention_mask(p: Padding, a: Arguments, key: Tags) -> torch.Tensor:
 
 
 def _independent(mixed: Callable[[Arguments, int], Sequence[int]], *ops: OpOverloadPacket) -> None:
-    """Ops that mix along the dimensions that `mixed` gives for arguments and rank."""
+    """Registers ops that mix elements only along some dimensions. `mixed` gives these for arguments and rank."""
 
     @RULES(*ops)
     def alone(p: Padding, node: Node, a: Arguments) -> Tagged:

@@ -1,4 +1,4 @@
-"""Rules for ops of backward graphs, which write or flip gradients to the places of the values."""
+"""Rules for ops of backward graphs. They write gradients to the places of the values, or flip them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ aten = torch.ops.aten
 
 @RULES(aten.flip)
 def flip(p: Padding, node: Node, a: Arguments) -> Tagged:
-    """Reverses the real elements: a, b, c, padding becomes c, b, a, and any of them in the padding."""
+    """Reverses the real elements: a, b, c, padding becomes c, b, a, padding. The padding gets any real elements."""
     x, own = a["self"], p.of(node.args[0])
     for dim in (d % x.dim() for d in a["dims"]):
         if not own[dim]:
@@ -32,8 +32,8 @@ def flip(p: Padding, node: Node, a: Arguments) -> Tagged:
 
 @RULES(aten.index_put, aten._unsafe_index_put)
 def index_put(p: Padding, node: Node, a: Arguments) -> Tagged:
-    """An index_put that accumulates. Padded values add zero at position 0: (length) positions and values change a
-    tensor of 9 as the real ones do."""
+    """An index_put that accumulates. The padding of the values adds zero at position 0. So, with (length) positions and
+    values, only real values change a tensor of 9 elements."""
     own, given = p.of(node.args[0]), node.args[1]
     at = [d for d, i in enumerate(given) if i is not None]
     if any(own) or len(at) != 1 or not a.get("accumulate") or a["indices"][at[0]].dtype is torch.bool:
@@ -47,8 +47,8 @@ def index_put(p: Padding, node: Node, a: Arguments) -> Tagged:
 
 @RULES(aten.scatter, aten.scatter_add)
 def scatter(p: Padding, node: Node, a: Arguments) -> Tagged:
-    """Writes at positions along `dim`, where positions and values have no padding. Other dimensions keep theirs: those
-    of (batch, 2) are written to (batch, 9)."""
+    """Writes at positions along `dim`, where positions and values have no padding. Other dimensions keep their padding:
+    values of (batch, 2) are written to a tensor of (batch, 9)."""
     own, index = p.of(node.args[0]), p.of(node.args[2])
     dim = a["dim"] % max(len(own), 1)
     source = p.of(node.args[3]) if isinstance(node.args[3], Node) and a.get("src") is not None else index

@@ -36,7 +36,7 @@ RULES(aten.view_as_real.default)(stacked)
 
 @RULES(aten.view.default)
 def view(x: Pair | Tensor, size: Sequence[int]) -> Pair | Tensor:
-    """The formula of an op may give a tensor other strides than the op does, and then it has no such view."""
+    """A reshape. The formula of an op may give a tensor other strides than the op, and these may not allow a view."""
     return x.each(lambda part: part.reshape(size)) if isinstance(x, Pair) else x.reshape(size)
 
 
@@ -101,7 +101,7 @@ def scalar_tensor(
 
 @RULES(aten._conj.default, aten._conj_physical.default, aten.conj_physical.default)
 def conj(x: Pair | Tensor | complex) -> Pair | Tensor | complex:
-    """The gradient of `z * 2j` has the conjugate of the number."""
+    """The conjugate, also of a Python number: the gradient of `z * 2j` has the conjugate of 2j."""
     if isinstance(x, Pair):
         return Pair(x.re, -x.im)
     return x if isinstance(x, Tensor) else x.conjugate()
@@ -181,7 +181,7 @@ def _product(x: Pair, y: Pair, multiply: Callable[[Tensor, Tensor], Tensor] = to
 
 @RULES(aten.mul.Tensor, aten.mul.Scalar)
 def mul(x: Operand, y: Operand) -> Pair | NotImplementedType:
-    """The product. A real factor scales both parts separately, so that an infinite part does not make the other NaN."""
+    """The product. A real factor scales both parts separately, so an infinite part does not make the other part NaN."""
     for one, other in ((x, y), (y, x)):
         if isinstance(one, Pair) and not isinstance(other, (Pair, complex)):
             return one.each(lambda part: part * other)  # noqa: B023 - called at once
@@ -218,7 +218,7 @@ def exp(x: Pair | Tensor) -> Pair | NotImplementedType:
     return Pair(times_exp(x.re, torch.cos(x.im)), times_exp(x.re, torch.sin(x.im)))
 
 
-LARGE = 60.0  # the exponential of a part above is halved, before it can overflow
+LARGE = 60.0  # beyond it, exp(a) is computed as the square of exp(a / 2), so that it does not overflow too early
 
 
 def times_exp(a: Tensor, c: Tensor) -> Tensor:

@@ -1,7 +1,8 @@
 """Fourier transforms as products with matrices. A long transform is split by two factors of its length.
 
-X[k] = sum_j x[j] exp(-2 pi i j k / n), with + for the inverse. For n = p q, j = q a + b and k = c + p d this is a
-transform of length p over a, a rotation by exp(-2 pi i b c / n), and one of length q over b (Cooley and Tukey, 1965).
+X[k] = sum_j x[j] exp(-2 pi i j k / n); the inverse has the sign + in the exponent. With n = p q, j = q a + b and
+k = c + p d, this becomes three steps (Cooley and Tukey, 1965): a transform of length p over a, a rotation by
+exp(-2 pi i b c / n), and a transform of length q over b.
 """
 
 from __future__ import annotations
@@ -88,7 +89,8 @@ def _last(x: Pair, sign: int) -> Pair:
 def _roots(rows: int, columns: int, n: int, sign: int, dtype: torch.dtype) -> Pair:
     """exp(sign 2 pi i j k / n) for j below `rows` and k below `columns`, exact to `dtype`.
 
-    Zeros are exact, too: the cosine of the rounded half pi is 6e-17, which a large element would make visible.
+    Zeros are exact, too. Otherwise the cosine of the rounded half pi would be 6e-17, and a large element would make
+    this visible.
     """
     steps = (torch.arange(rows).unsqueeze(1) * torch.arange(columns)) % n
     angles = steps.double() * (sign * 2 * math.pi / n)

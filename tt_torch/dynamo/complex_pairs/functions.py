@@ -1,7 +1,7 @@
 """Elementary functions of complex numbers, in real functions of both parts.
 
-The formulas of sums of angles, such as sin(a + bi) = sin a cosh b + i cos a sinh b, in the forms in which nothing
-cancels near zero and nothing overflows before the result does.
+They use formulas for sums of angles, such as sin(a + bi) = sin a cosh b + i cos a sinh b. The forms are chosen so that
+nothing cancels near zero, and nothing overflows before the result does.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _of_pairs(function: Callable[[Pair], Pair]) -> Function:
 
 
 def _hyperbolic(a: Tensor, c: Tensor, *, odd: bool) -> Tensor:
-    """sinh(a) * c if `odd`, otherwise cosh(a) * c, for c between -1 and 1. Large ones are half an exponential."""
+    """sinh(a) * c if `odd`, otherwise cosh(a) * c, for c between -1 and 1. For large |a|, it is half an exponential."""
     large = a.abs() > LARGE
     near, far = torch.where(large, 0, a), 0.5 * times_exp(a.abs(), c)
     if odd:
@@ -59,7 +59,8 @@ def cosh(x: Pair) -> Pair:
 
 
 def tanh(x: Pair) -> Pair:
-    """(sinh a cosh a + i sin b cos b) / (sinh^2 a + cos^2 b), whose imaginary part becomes 4 sin b cos b e^(-2|a|)."""
+    """(sinh a cosh a + i sin b cos b) / (sinh^2 a + cos^2 b). For large |a|, its imaginary part is
+    4 sin b cos b e^(-2|a|)."""
     flat, product = x.re.abs() > FLAT, torch.sin(x.im) * torch.cos(x.im)
     re = torch.where(flat, 0, x.re)
     grown = torch.sinh(re)
@@ -70,7 +71,7 @@ def tanh(x: Pair) -> Pair:
 
 
 def _turned(function: Callable[[Pair], Pair]) -> Callable[[Pair], Pair]:
-    """-i f(ix), which makes sin of sinh, and tan of tanh."""
+    """-i f(ix), which turns sinh into sin, and tanh into tan."""
 
     def turned(x: Pair) -> Pair:
         y = function(Pair(-x.im, x.re))
@@ -98,8 +99,9 @@ def log1p(x: Pair) -> Pair:
 
 
 def sqrt(x: Pair) -> Pair:
-    """With w = sqrt((|a| + |z|) / 2): w + i b / 2w for a >= 0, otherwise |b| / 2w with w and the sign of b as imaginary
-    part. Both parts are divided by 8 first, so that |a| + |z| does not overflow. An infinite b makes both infinite."""
+    """With w = sqrt((|a| + |z|) / 2), the root is w + i b / 2w for a >= 0. Otherwise its real part is |b| / 2w, and its
+    imaginary part is w with the sign of b. Both parts of z are divided by 8 first, so that |a| + |z| does not overflow.
+    An infinite b makes both parts of the root infinite."""
     a, b = x.re / 8, x.im / 8
     w = 2 * torch.sqrt(a.abs() + torch.hypot(a, b))
     other = torch.where(w == 0, 0, x.im.abs() / (2 * torch.where(w == 0, 1, w)))
@@ -119,7 +121,7 @@ def sigmoid(x: Pair) -> Pair:
 @RULES(aten.pow.Tensor_Tensor, aten.pow.Tensor_Scalar, aten.pow.Scalar)
 def power(x: Operand, y: Operand) -> Pair | NotImplementedType:
     """Products for the exponents 2 and 3, as in eager PyTorch, otherwise e^(y log x). A power of zero is 1 for the
-    exponent 0, 0 for one with a positive real part, otherwise NaN."""
+    exponent 0, and 0 for an exponent with a positive real part. Otherwise it is NaN."""
 
     if isinstance(y, int | float) and y in (2, 3):
         return mul(x, x) if y == 2 else mul(mul(x, x), x)

@@ -51,10 +51,12 @@ Operand: TypeAlias = Pair | Tensor | Scalar  # of a rule
 
 
 def split(x: Tensor) -> Pair:
+    """A complex tensor as a pair."""
     return unstacked(torch.view_as_real(x))
 
 
 def join(x: Argument) -> Argument:
+    """A pair as a complex tensor; any other value unchanged."""
     return torch.complex(x.re, x.im) if isinstance(x, Pair) else x
 
 
@@ -64,12 +66,13 @@ def stacked(x: Pair) -> Tensor:
 
 
 def unstacked(x: Tensor) -> Pair:
+    """The reverse of `stacked`: a pair from a tensor with a last dimension of size 2."""
     return Pair(x.select(-1, 0), x.select(-1, 1))
 
 
 def pair(x: Operand, like: Pair) -> Pair:
-    """A real tensor, or any scalar, as a pair. Integers and scalars get the dtype of `like`. Floats keep theirs:
-    complex64 and float64 give complex128."""
+    """A real tensor, or any scalar, as a pair. Integers and scalars get the dtype of `like`. Tensors of floats keep
+    their own dtype: complex64 and float64 give complex128."""
     if isinstance(x, Pair):
         return x
     if not isinstance(x, Tensor):

@@ -1,4 +1,4 @@
-"""Attention: its backward pass, and the fused ops of torch.nn's transformer layers in inference. The latter are
+"""Attention: its backward pass, and the fused ops of torch.nn's transformer layers in inference. The fused ops are
 decomposed, so that a later pass finds TTNN's attention.
 """
 
@@ -34,12 +34,13 @@ def multi_head_attention(
     average_attn_weights: bool = True,
     mask_type: int | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """(batch, length, embed_dim) each; the result and, if needed, the weights (batch, [heads,] length, length)."""
+    """Query, key and value are (batch, length, embed_dim). Returns a result of this shape and, if needed, the weights
+    (batch, [heads,] length, length)."""
     weights, biases = qkv_weight.chunk(3), qkv_bias.chunk(3)
     projected = [F.linear(x, w, b) for x, w, b in zip((query, key, value), weights, biases, strict=True)]
     q, k, v = (x.unflatten(-1, (num_head, -1)).transpose(1, 2) for x in projected)
     if mask is not None:
-        mask = mask.to(torch.bool)  # true, or any number but zero, marks a position that is left out
+        mask = mask.to(torch.bool)  # true, or any nonzero number, marks a position that is left out
         mask = mask[:, None, None, :] if mask_type == _PADDING else mask
     if need_weights:
         scores = (q / math.sqrt(q.shape[-1])) @ k.transpose(-2, -1)

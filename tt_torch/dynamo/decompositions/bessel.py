@@ -52,7 +52,7 @@ special(aten.special_i1e.default)(partial(_scaled_i, 1))
 special(aten.i0.default, aten.special_modified_bessel_i0.default)(partial(_i, 0))
 special(aten.special_i1.default, aten.special_modified_bessel_i1.default)(partial(_i, 1))
 
-# Up to 1: I_n / x^n, and K_n without its logarithm and pole, over x^n.
+# Up to 1: I_n / x^n, and K_n without its logarithm and pole, divided by x^n.
 _I_SMALL = {0: _even(known.i0, 1, 4), 1: _even(lambda x: known.i1(x) / x, 1, 4)}
 _K_SMALL = {
     0: _even(lambda x: known.modified_bessel_k0(x) + torch.log(x) * known.i0(x), 1, 4),
@@ -104,7 +104,7 @@ def _in_phase(n: int, x: Tensor) -> Tensor:
 
 
 def _off_phase(n: int, x: Tensor) -> Tensor:
-    """Q times x."""
+    """x times Q of DLMF 10.17.3."""
     at = _phase(n, x)
     return x * torch.sqrt(math.pi * x / 2) * (_Y[n](x) * torch.cos(at) - _J[n](x) * torch.sin(at))
 

@@ -1,8 +1,8 @@
 """Polynomial approximations of functions that the device does not have. They are computed here, not copied from tables.
 
-A fit interpolates PyTorch's own float64 function at Chebyshev points, which is within a small factor of the best
-polynomial of its degree (Trefethen, Approximation Theory and Approximation Practice, 2013, chapter 16). The degrees
-are the smallest that reach float32 on their interval; tests/op_table_special.py compares with eager.
+A fit interpolates PyTorch's own float64 function at Chebyshev points. Its error is within a small factor of the error
+of the best polynomial of its degree (Trefethen, Approximation Theory and Approximation Practice, 2013, chapter 16).
+The degrees are the smallest that reach float32 on their interval; tests/op_table_special.py compares with eager.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def horner(x: Tensor, coefficients: Sequence[float]) -> Tensor:
 
 @dataclass(frozen=True)
 class Fit:
-    """A polynomial near `function`, float64 tensors to float64 tensors, between `low` and `high`."""
+    """A polynomial that approximates `function` between `low` and `high`. The function maps float64 to float64."""
 
     function: Callable[[Tensor], Tensor]
     low: float

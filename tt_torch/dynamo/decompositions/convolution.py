@@ -27,8 +27,8 @@ def transposed_convolution(
     dilation: Ints,
     groups: int,
 ) -> Tensor:
-    """A transposed convolution without padding, which is then cropped or padded: torch-mlir exchanges the dimensions of
-    output padding."""
+    """Computes a transposed convolution without padding, and then crops or pads the result. torch-mlir would exchange
+    the dimensions of the output padding."""
     none = [0] * len(stride)
     result = aten.convolution(x, weight, None, stride, none, dilation, True, none, groups)
     for i, (low, extra) in enumerate(zip(padding, output_padding, strict=True)):
@@ -72,6 +72,7 @@ def convolution_backward(
     groups: int,
     output_mask: Sequence[bool],
 ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    """The gradients for the input, the weight and the bias. A gradient is None if `output_mask` does not ask for it."""
     window = (list(stride), list(padding), list(dilation))
     to_input = to_weight = to_bias = None
     if output_mask[0]:

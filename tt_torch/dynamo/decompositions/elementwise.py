@@ -88,7 +88,7 @@ def copysign(x: Tensor, sign: Tensor) -> Tensor:
 
 @decomposes(aten.signbit.default)
 def signbit(x: Tensor) -> Tensor | NotImplementedType:
-    """MLIR's constant folder takes a true i1 for -1, so a boolean must not be compared with 0."""
+    """MLIR's constant folder reads a true i1 as -1, so a boolean must not be compared with 0."""
     return torch.zeros_like(x) if x.dtype is torch.bool else NotImplemented
 
 
@@ -133,8 +133,8 @@ def fma(x: Tensor, y: Tensor, z: Tensor) -> Tensor:
 @decomposes(aten.add.Tensor)
 def add(x: Tensor, y: Tensor, *, alpha: float = 1) -> Tensor | NotImplementedType:
     """A number that changes from call to call, such as a learning rate, becomes a tensor operand. As in eager, the
-    number has the dtype of narrow floats, and the sum is rounded once. One that the dtype does not have is refused
-    later, with the user's line."""
+    number is converted to the dtype of narrow floats, and the sum is rounded once. A number that this dtype does not
+    have is refused later, with the user's line."""
     dtype, is_known = torch.result_type(x, y), isinstance(alpha, (int, float))
     refused = is_known and dtype.is_floating_point and torch.finfo(dtype).max < abs(alpha) < math.inf
     if dtype in NARROW and not refused and not (is_known and alpha == 1):
@@ -238,7 +238,7 @@ def softshrink(x: Tensor, least: float = 0.5) -> Tensor:
 
 @decomposes(aten.softshrink_backward.default)
 def softshrink_backward(gradient: Tensor, x: Tensor, least: float) -> Tensor:
-    """The kernel rounds the number to the dtype of `x`, unlike the one of `softshrink`."""
+    """Eager's kernel rounds `least` to the dtype of `x`, unlike the kernel of `softshrink`."""
     return torch.where(x.abs() <= least, torch.zeros((), dtype=gradient.dtype), gradient)
 
 
@@ -278,14 +278,14 @@ def logaddexp2(x: Tensor, y: Tensor) -> Tensor | NotImplementedType:
 
 @decomposes(aten.clamp.default)
 def clamp(x: Tensor, low: float | None = None, high: float | None = None) -> Tensor | NotImplementedType:
-    """Bounds that are booleans are numbers. torch-mlir allocates memory without end for them."""
+    """Booleans as bounds become integers. For booleans, torch-mlir would allocate memory without end."""
     bounds = [int(v) if isinstance(v, bool) else v for v in (low, high)]
     return aten.clamp(x, *bounds) if any(isinstance(v, bool) for v in (low, high)) else NotImplemented
 
 
 @decomposes(aten.elu.default)
 def elu(x: Tensor, alpha: float = 1, scale: float = 1, input_scale: float = 1) -> Tensor:
-    """A zero takes the linear part, as in eager's kernel: with a negative `alpha`, the other part changes its sign."""
+    """A zero takes the linear part, as in eager's kernel: a negative `alpha` in the other part changes its sign."""
     wide = _wide(x)
     result = torch.where(wide < 0, torch.expm1(wide * input_scale) * (alpha * scale), wide * scale)
     return result.to(x.dtype)

@@ -26,13 +26,13 @@ SINGLE: dict[str, Function] = {
 
 
 def _with_factor(op: Function, x: Tensor, a: Tensor, b: Tensor, value: Argument) -> Tensor:
-    """`x` with `value` times the product or quotient of `a` and `b`; the value may be a number of `scalars`."""
+    """`x` with `value` times the product or quotient of `a` and `b`. `value` may be an element of `scalars`."""
     return op(x, a * value, b) if isinstance(value, Tensor) else op(x, a, b, value=value)
 
 
 def _for_each(op: OpOverload) -> Callable[..., list[Tensor]]:
     """Applies the op to the elements of all lists together; other arguments are the same for all tensors. If `scalars`
-    is a tensor, it has a value for each."""
+    is a tensor, it has one element for each tensor of the lists."""
     name = schema(op).name.partition(PREFIX)[2]
     single = SINGLE.get(name) or getattr(torch, name)
     listed = {a.name for a in schema(op).arguments if isinstance(a.type, torch.ListType)} | {"scalars"}

@@ -35,7 +35,7 @@ def lgamma(x: Tensor) -> Tensor:
     """Stirling's formula from 3 on, a polynomial from 1 to 3, otherwise the recurrence and DLMF 5.5.3 (reflection)."""
     y = torch.where(x < 0, 1 - x, x)
     near = torch.where(y < 1, y + 1, y)
-    # Added to zero, the product is 0.0 at 1, and not -0.0.
+    # The sum of zero and the product is 0.0 at 1, and not -0.0.
     low = torch.where(y < 1, -torch.log(y), 0) + (near - 1) * (near - 2) * _BETWEEN(near)
     positive = torch.where(y < 3, low, _stirling(y) + _BEYOND(1 / y) / y)
     reflected = math.log(math.pi) - torch.log(torch.sin(math.pi * (x - torch.round(x))).abs()) - positive
@@ -73,9 +73,9 @@ def _hurwitz(s: Tensor | int, q: Tensor) -> Tensor:
 
 
 def _zeta(s: Tensor | int, q: Tensor, sign: Tensor | int) -> Tensor:
-    """zeta(s, q) for s > 1, where (-1)^s is `sign`. Below zero the terms with a negative base are summed by themselves:
-    with the distances f and g to the next integers, they are zeta(s, g) - zeta(s, 1 - q) up to that sign. The sums
-    are added term by term, because the first ones may cancel."""
+    """zeta(s, q) for s > 1, where (-1)^s is `sign`. If q is negative, the terms with a negative base are summed
+    separately. With the distances f and g of q from the integers below and above it, their sum is `sign` times
+    zeta(s, g) - zeta(s, 1 - q). The sums are added term by term, because the first terms may cancel."""
     below = q < 0
     f, g = q - torch.floor(q), torch.ceil(q) - q
     ahead, behind, beyond = _hurwitz(s, torch.stack([torch.where(below, f, q), g, 1 - q.clamp(max=0)])).unbind(1)
@@ -85,7 +85,7 @@ def _zeta(s: Tensor | int, q: Tensor, sign: Tensor | int) -> Tensor:
 
 @special(aten.special_zeta.default, aten.special_zeta.self_scalar, aten.special_zeta.other_scalar)
 def zeta(s: Argument, q: Argument) -> Tensor:
-    """The Hurwitz zeta function, with eager's values outside of its domain. One of both may be a number."""
+    """The Hurwitz zeta function, with eager's values outside of its domain. `s` or `q` may be a number."""
     s = s if isinstance(s, Tensor) else torch.full_like(q, s)
     q = q if isinstance(q, Tensor) else torch.full_like(s, q)
     s, q = torch.broadcast_tensors(s, q)
@@ -106,7 +106,7 @@ def _trigamma(x: Tensor) -> Tensor:
 
 @special(aten.polygamma.default)
 def polygamma(n: int, x: Tensor) -> Tensor | NotImplementedType:
-    """DLMF 25.11.12."""
+    """The derivative of order `n` of digamma, by DLMF 25.11.12."""
     if n == 0:
         return digamma(x)
     if n == 1:
@@ -147,9 +147,12 @@ def _weight(a: Tensor, x: Tensor, d: Tensor) -> Tensor:
 
 
 def _incomplete(a: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
-    """P and Q of DLMF 8.2.4 for finite positive arguments: below a + 1 the series 8.7.1, above it the integral 8.6.5
-    over t = x + u by 28 nodes of the double exponential rule (Takahasi and Mori 1974), and for large a near x the
-    uniform expansion 8.12.3, 8.12.4 and 8.12.7."""
+    """P and Q of DLMF 8.2.4 for finite positive arguments.
+
+    Below a + 1, P comes from the series 8.7.1. Above it, Q comes from the integral 8.6.5 over t = x + u, by 28 nodes of
+    the double exponential rule (Takahasi and Mori 1974). For large a near x, both come from the uniform expansion
+    8.12.3, 8.12.4 and 8.12.7.
+    """
     d = (x - a) / a
     weight = _weight(a, x, d)
     lower = weight * (1 + torch.cumprod(x / series(a + 1, 48), 0).sum(0))

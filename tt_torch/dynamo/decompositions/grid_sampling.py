@@ -37,7 +37,10 @@ def _places(points: Tensor, size: int, padding: int, align: bool) -> Tensor:
 @decomposes(aten.grid_sampler_3d.default)
 @pw_cast_for_opmath
 def grid_sampler_3d(x: Tensor, grid: Tensor, mode: int, padding: int, align: bool) -> Tensor:
-    """The weighted sum of the neighbours of each point. Neighbours outside of the volume are zero."""
+    """The weighted sum of the neighbours of each point. Neighbours outside of the volume are zero.
+
+    x: (batch, channels, depth, height, width), grid: (batch, *new sizes, 3), result: (batch, channels, *new sizes).
+    """
     batch, channels, *sizes = x.shape
     neighbours = []
     for d, size in enumerate(sizes):
@@ -50,7 +53,7 @@ def grid_sampler_3d(x: Tensor, grid: Tensor, mode: int, padding: int, align: boo
         weight, index = torch.ones((), dtype=x.dtype), torch.zeros((), dtype=torch.int64)
         for d, ((place, share), size) in enumerate(zip(corner, sizes, strict=True)):
             weight = weight * torch.where((place >= 0) & (place <= size - 1), share, 0)
-            # It is also cast to an integer here, so that interval analysis knows its bounds.
+            # The integer is clamped again, so that interval analysis knows its bounds.
             near = place.clamp(0, size - 1).to(torch.int64).clamp(0, size - 1)
             index = index + near * math.prod(sizes[d + 1 :])
         rows = index.reshape(batch, 1, -1).expand(batch, channels, -1)

@@ -77,7 +77,7 @@ def index_put(
     values = values.to(x.dtype)  # eager takes one value of any dtype
     ((first, mask),) = given
     after = x.dim() - first - mask.dim()
-    at = values.dim() - after - 1  # the dimension of the selected, if the values have it
+    at = values.dim() - after - 1  # the dimension of the selected elements, if the values have one
     if at >= 0 and values.shape[at] != 1:
         place = (mask.reshape(-1).to(torch.int64).cumsum(0) - 1).clamp(0, values.shape[at] - 1)
         values = values.index_select(at, place).unflatten(at, mask.shape)
@@ -106,14 +106,15 @@ def masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
 
 
 def _with_dimensions(*tensors: Tensor) -> list[Tensor] | None:
-    """The tensors of a scatter with one dimension each, if one of them has none. Eager PyTorch takes any mixture."""
+    """The tensors of a scatter, with a dimension for each that has none; None if all have dimensions. Eager PyTorch
+    takes any mixture."""
     if all(x.dim() for x in tensors):
         return None
     return [x if x.dim() else x.reshape(1) for x in tensors]
 
 
 def _composed(op: OpOverload) -> None:
-    """Registers the form of `op` for scalars, for booleans, which are summed as integers, and for no places."""
+    """Registers the form of `op` for scalars, for booleans (as integers), and for an empty index."""
 
     def of_others(x: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor | NotImplementedType:
         if not index.numel():  # of any number of dimensions
@@ -141,7 +142,7 @@ NEUTRAL = {"sum": 0, "mean": 0, "prod": 1}
 def scatter_reduce(
     x: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor | NotImplementedType:
-    """A plain reduction becomes a composite. A mean is a sum and a count. Booleans are integers."""
+    """A plain reduction becomes a composite. A mean is computed as a sum and a count, and booleans as integers."""
     if not index.numel():  # of any number of dimensions
         return x.clone()
     if x.dtype is torch.bool:
@@ -152,7 +153,7 @@ def scatter_reduce(
         return aten.scatter_reduce(given[0], 0, *given[1:], reduce, include_self=include_self).reshape(x.shape)
     if include_self and reduce != "mean":
         return NotImplemented
-    # Any source is a start for the largest and for the smallest one.
+    # For the largest and for the smallest element, the reduction may start at any element of the source.
     start = x if include_self else x.scatter(dim, index, NEUTRAL.get(reduce, source))
     if reduce != "mean":
         return aten.scatter_reduce(start, dim, index, source, reduce)
@@ -177,8 +178,8 @@ def scatter_value_with(x: Tensor, dim: int, index: Tensor, value: float, *, redu
 
 
 def _source(index: Tensor, value: float, dtype: torch.dtype) -> Tensor:
-    """An element of `value` per index. Only the fill of several elements refuses a number that `dtype` does not have,
-    as a scatter does."""
+    """One element with `value` for each index. A scatter refuses a number that `dtype` does not have. A fill also
+    refuses it, but only if it fills several elements."""
     return torch.full((2,), value, dtype=dtype)[0].expand(index.shape)
 
 
@@ -193,6 +194,6 @@ def index_reduce(
 
 @decomposes(aten.scatter.value)
 def scatter_value(x: Tensor, dim: int, index: Tensor, value: float) -> Tensor:
-    if index.numel() == 0:  # eager does not look at the value, which the dtype may not hold
+    if index.numel() == 0:  # eager ignores the value, even if the dtype does not have it
         return x.clone()
     return x.scatter(dim, index, _source(index, value, x.dtype))

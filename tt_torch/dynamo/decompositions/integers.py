@@ -75,15 +75,15 @@ def _promoted(x: Tensor | Scalar, y: Tensor | Scalar) -> list[Tensor]:
 
 @decomposes(aten.__lshift__.Scalar, aten.bitwise_left_shift.Tensor_Scalar)
 def shift_left(x: Tensor, bits: int) -> Tensor:
-    """A multiplication. A shift by the width, by more, or by a negative number of bits gives zero. PyTorch first brings
-    the number of bits to the dtype: 256 is 0 for uint8."""
+    """The shift as a multiplication. A shift by the width, by more, or by a negative number of bits gives zero. PyTorch
+    first converts the number of bits to the dtype: 256 becomes 0 for uint8."""
     dtype = torch.result_type(x, bits)
     bits = wrapped(bits, dtype)
     return x.to(dtype) * (wrapped(1 << bits, dtype) if 0 <= bits < torch.iinfo(dtype).bits else 0)
 
 
 def as_int32(op: OpOverload) -> Function:
-    """Computes in int32: torch-mlir uses the smallest value of int8 for uint8, and booleans have none."""
+    """Computes in int32: torch-mlir uses the smallest value of int8 for uint8, and booleans have no smallest value."""
 
     def compute(x: Tensor, *args: Argument, **kwargs: Argument) -> Tensor | tuple[Tensor, ...] | NotImplementedType:
         if x.dtype not in (torch.uint8, torch.bool):
@@ -119,7 +119,7 @@ for scalar, op in [
 def _of_one_shape(op: OpOverload) -> Callable[[Tensor, Tensor], Tensor | NotImplementedType]:
     """Broadcasts the operands: torch-mlir aborts if they have different shapes.
 
-    A scalar tensor has less to say in type promotion than others, so the operands are promoted before.
+    A tensor without dimensions counts less in type promotion. So the operands are promoted before they are broadcast.
     """
 
     def compute(x: Tensor, y: Tensor) -> Tensor | NotImplementedType:

@@ -1,9 +1,9 @@
 """Interpolation in one to three dimensions, and its gradients.
 
 Along a dimension, each new element is a weighted sum of a few old ones, its taps. On the device that is a product with
-a constant matrix. With it an infinity or a NaN reaches all elements of its row and column, also those whose weight for
-it is zero. Nearest neighbours are selected instead, which is exact, and so are the taps of a dimension so long that its
-matrix would take much memory.
+a constant matrix. In this product, an infinity or a NaN reaches all elements of its row and column, even with a weight
+of zero. Nearest neighbours are selected instead, which is exact. Taps are selected, too, if a dimension is so long that
+its matrix would take much memory.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ LARGEST = 1 << 22  # elements of a matrix: 16 MB
 
 @dataclass(frozen=True)
 class Taps:
-    """New element i is the sum over t of `weights[i, t]` times the old element at `places[i, t]`, of `size` old ones.
+    """New element i is the sum over t of `weights[i, t]` times the old element at `places[i, t]`.
 
-    `places` (new, taps) are of int64, `weights` (new, taps) of float32. For nearest neighbours, `most` is the largest
-    number of new elements in a row that have the same one, and `even` tells whether all have equally many.
+    There are `size` old elements. `places` (new, taps) are int64, and `weights` (new, taps) are float32. For nearest
+    neighbours, `most` is the largest number of new elements that have the same old element. `even` tells whether this
+    number is the same for all old elements.
     """
 
     size: int
@@ -41,7 +42,7 @@ class Taps:
     even: bool = False
 
     def matrix(self) -> Tensor | None:
-        """The taps as a matrix (new, size), None if that is too large. Many taps are never too many for a matrix."""
+        """The taps as a matrix (new, size); None if it is too large. More than 4 taps always become a matrix."""
         new, taps = self.places.shape
         if taps <= 4 and new * self.size > LARGEST:
             return None
@@ -53,7 +54,7 @@ MakeTaps = Callable[[int, int, bool, float | None], Taps]
 
 
 def _step(size: int, new: int, align: bool, factor: float | None) -> float:
-    """How far apart new elements lie, in old ones."""
+    """The distance between neighbouring new elements, counted in old elements."""
     if align:
         return (size - 1) / (new - 1) if new > 1 else 0.0
     return 1 / factor if factor else size / new
@@ -68,7 +69,7 @@ def _centres(size: int, new: int, align: bool, factor: float | None) -> Tensor:
 
 
 def _taps(size: int, places: Tensor, weights: Tensor) -> Taps:
-    """Neighbours beyond the border are the border."""
+    """Taps whose places beyond the border are moved to the border."""
     return Taps(size, places.to(torch.int64).clamp(0, size - 1), weights)
 
 
@@ -84,9 +85,9 @@ def _nearest(exact: bool) -> MakeTaps:
 
 
 def _runs(size: int, new: int, step: float, first: float) -> np.ndarray:
-    """How many new elements, which are in a row, have each old one as their nearest neighbour.
+    """For each old element, the number of new elements whose nearest neighbour it is. They are in a row.
 
-    In numpy, because tensors have no elements while a graph is traced.
+    This uses numpy, because tensors have no elements while a graph is traced.
     """
     places = np.floor((np.arange(new, dtype=np.float32) + np.float32(first)) * np.float32(step)).clip(0, size - 1)
     return np.bincount(places.astype(np.int64), minlength=size)
@@ -96,6 +97,7 @@ nearest, nearest_exact = _nearest(exact=False), _nearest(exact=True)
 
 
 def linear(size: int, new: int, align: bool, factor: float | None) -> Taps:
+    """Two taps for each new element. The nearer one has the larger weight."""
     centre = _centres(size, new, align, factor).clamp(min=0)
     first = torch.floor(centre)
     share = centre - first
@@ -111,13 +113,14 @@ def _cubic_weight(distance: Tensor, a: float) -> Tensor:
 
 
 def cubic(size: int, new: int, align: bool, factor: float | None) -> Taps:
+    """Four taps for each new element, with the weights of Keys' kernel for a = -0.75."""
     centre = _centres(size, new, align, factor)
     places = torch.floor(centre).unsqueeze(1) + torch.arange(-1, 3)
     return _taps(size, places, _cubic_weight(centre.unsqueeze(1) - places, -0.75))
 
 
 def _antialiased(weight: Callable[[Tensor], Tensor], reach: float) -> MakeTaps:
-    """A window as wide as the elements lie apart when the image gets smaller, its weights made to add up to one."""
+    """Taps in a window. If the image gets smaller, the window is wider by the factor `step`. Weights add up to 1."""
 
     def taps(size: int, new: int, align: bool, factor: float | None) -> Taps:
         step = _step(size, new, align, factor)
@@ -141,8 +144,8 @@ linear_aa = _antialiased(lambda d: (1 - d.abs()).clamp(min=0), 1.0)
 cubic_aa = _antialiased(lambda d: _cubic_weight(d, -0.5), 2.0)
 lanczos_aa = _antialiased(_lanczos_weight, 3.0)
 
-# From old sizes, new sizes and the number of a dimension: whether eager uses only the sizes, and not the factors from
-# which they were rounded.
+# A function of old sizes, new sizes and the number of a dimension. It tells whether eager uses only the sizes, and not
+# the factors from which the sizes were rounded.
 Forgets = Callable[[Sequence[int], Sequence[int], int], bool]
 
 
@@ -236,8 +239,8 @@ def _chosen_backward(grad: Tensor, dim: int, taps: Taps) -> Tensor:
 
 
 def _per_dimension(x: Tensor, every: Sequence[Taps], step: Callable[[Tensor, int, Taps], Tensor]) -> Tensor:
-    """One step per dimension behind the first two. The result lies in memory as eager's does: channels last if those
-    of `x` are."""
+    """Applies one step per dimension after the first two. The result has eager's memory format: channels last if `x`
+    has this format."""
     result = x
     for dim, taps in enumerate(every, start=2):
         result = step(result, dim, taps)
@@ -258,8 +261,9 @@ def _smooth(make: MakeTaps, forgets: Forgets) -> Function:
 
 
 def _is_by_whole_numbers(x: Tensor, new: Sequence[int]) -> bool:
-    """Whether eager's kernel looks at sizes before it looks at factors: that for more than three channels which lie
-    last in memory, and for images of at most 128 rows and columns together. The others only look at factors."""
+    """Whether eager's kernel looks at sizes before it looks at factors. Two kernels do: the kernel for more than three
+    channels that are last in memory, and the kernel for images whose rows and columns are at most 128 together. The
+    other kernels only look at factors."""
     last = {2: torch.channels_last, 3: torch.channels_last_3d}.get(len(new))
     deep = last is not None and x.shape[1] > 3 and x.is_contiguous(memory_format=last)
     return deep or (len(new) == 2 and sum(new) <= 128)

@@ -1,7 +1,7 @@
-"""Factorizations of matrices and what is solved with them, as LAPACK does it, so that signs and pivots are eager's.
+"""Factorizations of matrices, and solutions that use them. They follow LAPACK, so signs and pivots are eager's.
 
-The device has no loops: one step per row or column is unrolled, each vectorized over the rest of the matrices, so that
-only matrices up to LARGEST are taken apart. Complex ones are left to the host.
+The device has no loops, so one step per row or column is unrolled. Each step is vectorized over the rest of the
+matrices. Only matrices up to LARGEST are decomposed here. Complex matrices are left to the host.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ UNROLLED: set[OpOverload] = set()  # the ops
 
 
 def unrolled(op: OpOverload, factors: str, matrix: int = 0) -> Callable[[Function], Function]:
-    """Registers a function of real matrices, its argument number `matrix`, for those up to `LARGEST[factors]`."""
+    """Registers a function for real matrices up to `LARGEST[factors]`. Argument number `matrix` has the matrices."""
 
     def register(function: Function) -> Function:
         @wraps(function)
@@ -81,7 +81,8 @@ def _right(x: Tensor, k: int) -> Tensor:
 
 
 def _solve_lower(a: Tensor, b: Tensor, unit: bool) -> Tensor:
-    """Forward substitution: each row found is taken from those below. `a` is read below its diagonal only."""
+    """Forward substitution: multiples of each row that is found are subtracted from the rows below. Only the lower
+    triangle of `a` is read."""
     size, rows = a.shape[-1], []
     b = b.expand(torch.broadcast_shapes(a.shape[:-2], b.shape[:-2]) + b.shape[-2:])
     for k in range(size):
@@ -93,7 +94,7 @@ def _solve_lower(a: Tensor, b: Tensor, unit: bool) -> Tensor:
 
 
 def _solve(a: Tensor, b: Tensor, upper: bool, left: bool = True, unit: bool = False) -> Tensor:
-    """X of A X = B or X A = B. An upper system is a lower one from its end."""
+    """X of A X = B or X A = B. An upper system is solved as a lower one in reversed order."""
     if not left:
         return _solve(a.mT, b.mT, not upper, True, unit).mT
     if not a.shape[-1] or not b.numel():
@@ -121,7 +122,7 @@ def triangular_solve(
 
 
 def _cholesky(a: Tensor, upper: bool) -> tuple[Tensor, Tensor]:
-    """The factor, of one half of the matrix, and info."""
+    """The factor, computed from one half of the matrix, and LAPACK's info."""
     rest, columns, found = (a.mT if upper else a), [], []
     size = a.shape[-1]
     for k in range(size):
@@ -167,7 +168,7 @@ def cholesky_inverse(a: Tensor, upper: bool = False) -> Tensor:
 
 
 def _swap(x: Tensor, k: int, other: Tensor) -> Tensor:
-    """Rows k and `other`, a number per matrix as a matrix of one, exchanged."""
+    """Exchanges the rows k and `other`. `other` (..., 1, 1) has one row number per matrix."""
     place = torch.arange(x.shape[-2]).unsqueeze(-1)
     hit = place == other
     row = torch.where(hit, x, 0).sum(-2, keepdim=True)
@@ -175,8 +176,8 @@ def _swap(x: Tensor, k: int, other: Tensor) -> Tensor:
 
 
 def _eliminate(x: Tensor, steps: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Gauss's elimination with partial pivoting in the first `steps` columns: the packed factors, with the columns
-    behind them transformed alike; the pivots, counted from 1; and info."""
+    """Gauss's elimination with partial pivoting in the first `steps` columns. The columns behind them are transformed
+    in the same way. Returns the packed factors, the pivots (int32, counted from 1), and info."""
     rows, columns = torch.arange(x.shape[-2]).unsqueeze(-1), torch.arange(x.shape[-1])
     pivots, found = [], []
     for k in range(steps):
@@ -338,7 +339,7 @@ def geqrf(a: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _reflect(packed: Tensor, tau: Tensor, x: Tensor, steps: Iterable[int]) -> Tensor:
-    """The reflections of a packed factorization, one after the other, applied to x."""
+    """Applies the reflections of a packed factorization to x, in the order of `steps`."""
     for k in steps:
         below = _below(_column(packed, k), k + 1)
         one = torch.ones_like(below[..., :1, :]) if below.shape[-2] else packed.new_ones((*packed.shape[:-2], 1, 1))

@@ -18,14 +18,14 @@ torch_nn = torch.ops.torch_nn
 
 @decomposes(aten._softmax.default)
 def softmax(x: Tensor, dim: int, half_to_float: bool) -> Tensor | NotImplementedType:
-    """The softmax of a scalar, which torch-mlir would rewrite without an end."""
+    """The softmax of a scalar, which torch-mlir would rewrite again and again, without an end."""
     return NotImplemented if x.dim() else torch.where(x.isfinite(), 1.0, torch.nan).to(x.dtype)
 
 
 @decomposes(aten._log_softmax.default)
 def log_softmax(x: Tensor, dim: int, half_to_float: bool) -> Tensor | NotImplementedType:
-    """Rounds narrow floats only once. In float64, of which the device has the first 24 bits, results near zero stay
-    exact to these bits, because log1p takes what all elements but the largest add to 1."""
+    """Rounds narrow floats only once. The device keeps the first 24 bits of a float64. Results near zero stay exact to
+    these bits, because log1p takes the sum of the exponentials without the largest one, which is 1."""
     if not x.dim():
         return torch.where(x.isfinite(), 0.0, torch.nan).to(x.dtype)
     if x.dtype in (torch.bfloat16, torch.float16):
@@ -53,7 +53,7 @@ def huber_loss(x: Tensor, target: Tensor, reduction: int = 1, delta: float = 1.0
 @decomposes(aten.smooth_l1_loss_backward.default)
 @pw_cast_for_opmath
 def smooth_l1_loss_backward(gradient: Tensor, x: Tensor, target: Tensor, reduction: int, beta: float) -> Tensor:
-    """The slope at a difference of NaN is NaN. PyTorch's formula takes the sign of it, which is zero."""
+    """The slope at a difference of NaN is NaN. PyTorch's formula takes the sign of NaN as zero."""
     difference = x - target
     gradient = gradient / x.numel() if reduction == 1 else gradient
     far = difference.abs() >= beta
@@ -70,8 +70,8 @@ def nll_loss_backward(
     ignore_index: int,
     total_weight: Tensor,
 ) -> Tensor:
-    """The gradient of all classes but the target is 0.0. PyTorch's formula multiplies the gradient by zero, which has
-    its sign, and is NaN for an infinite one."""
+    """The gradient is 0.0 for each class that is not the target. PyTorch's formula multiplies the gradient by zero
+    instead. This keeps its sign, so it may give -0.0, and it gives NaN for an infinite gradient."""
     dim = min(x.dim() - 1, 1)
     classes = torch.arange(x.shape[dim]).reshape([-1 if d == dim else 1 for d in range(x.dim())])
     chosen = (classes == target.unsqueeze(dim)) & (target != ignore_index).unsqueeze(dim)
@@ -117,7 +117,8 @@ def linear_cross_entropy(
     to_matrix: bool,
     to_bias: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor] | NotImplementedType:
-    """Cross entropy of x (rows, features) @ matrix' (features, classes), in one piece, and its gradients."""
+    """Cross entropy of the logits x (rows, features) @ matrix.mT, with matrix (classes, features), and its gradients.
+    All rows are computed together, and not in chunks."""
     if label_smoothing or not x.shape[0] or x.dtype is torch.float64:
         return NotImplemented
     logits = _logits(x, matrix, bias)

@@ -14,7 +14,7 @@ aten = torch.ops.aten
 
 
 def _sum(x: Tensor, product: Tensor, beta: float, alpha: float) -> Tensor:
-    """With beta 0 not even NaN of `x` counts. Factors of integers are cut to integers."""
+    """If beta is 0, `x` does not count, even if it is NaN. For integers, the factors are cut to integers."""
     if not product.is_floating_point() and not product.is_complex():
         beta, alpha = int(beta), int(alpha)
     product = product if alpha == 1 else product * alpha
@@ -27,7 +27,7 @@ def _is_float(x: Tensor) -> bool:
 
 @decomposes(aten.addmm.default)
 def addmm(x: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor | NotImplementedType:
-    """Without `beta`, NaN and infinities of `x` do not count."""
+    """If `beta` is 0, NaN and infinities of `x` do not count."""
     if _is_float(x) and beta:
         return NotImplemented
     if x.dtype in NARROW and alpha != 1:  # rounded once, at the end
@@ -45,7 +45,7 @@ def baddbmm(x: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 
 
 @decomposes(aten.addbmm.default)
 def addbmm(x: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
-    """The sum over the batch is a part of one longer product."""
+    """One longer product also computes the sum over the batch."""
     dtype = x.dtype
     if dtype in NARROW:
         x, a, b = (v.to(torch.float32) for v in (x, a, b))

@@ -28,8 +28,8 @@ def _strides(sizes: Ints) -> list[int]:
 
 
 def _max_of(x: Tensor, places: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
-    """Maxima of windows and their positions. `places` has the places of (windows, elements) for each dimension. The
-    elements are looked up, so that a window is a row."""
+    """Maxima of windows and their positions. For each dimension, `places` has a tensor (windows, elements) with the
+    places of the elements of each window. The elements are looked up, so that a window is a row."""
     there = _flat(places, x.shape[-len(places) :])
     windows = x.flatten(-len(places)).index_select(-1, there.flatten()).unflatten(-1, list(there.shape))
     values, which = windows.max(-1)
@@ -94,7 +94,8 @@ def max_pool2d_with_indices(
 def max_pool3d_with_indices(
     x: Tensor, kernel: Ints, stride: Ints = (), padding: Ints = (0,), dilation: Ints = (1,), ceil_mode: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """Positions need a look-up. Without them, the planes are pooled first, and then the elements behind each other."""
+    """Positions need a look-up. The values of floats come from two poolings instead: first over planes, then over the
+    elements that are behind each other."""
     kernel, padding, dilation = (each(v, 3) for v in (kernel, padding, dilation))
     stride = each(stride, 3, kernel)
     window = (kernel, stride, padding, dilation)
@@ -160,7 +161,8 @@ def max_unpool(x: Tensor, positions: Tensor, sizes: Ints, *_: Argument) -> Tenso
 
 
 def _fractional_begins(size: int, kernel: int, count: int, sample: Tensor) -> Tensor:
-    """The begins of windows, (images, channels, count). Steps are fractions, and the last window ends at the end."""
+    """The begins of windows, int64 (images, channels, count). Steps are fractions. The last window ends at the last
+    element of the dimension."""
     last = torch.full_like(sample, size - kernel, dtype=torch.int64).unsqueeze(-1)
     if count == 1:
         return last
@@ -172,7 +174,7 @@ def _fractional_begins(size: int, kernel: int, count: int, sample: Tensor) -> Te
 
 @decomposes(aten.fractional_max_pool2d.default, aten.fractional_max_pool3d.default)
 def fractional_max_pool(x: Tensor, kernel: Ints, counts: Ints, samples: Tensor) -> tuple[Tensor, Tensor]:
-    """`samples` has the form (images, channels, dims), with the last dimension first in 2d, and last in 3d."""
+    """`samples` is (images, channels, dims). The sample of the last dimension comes first in 2d, and last in 3d."""
     dims = len(counts)
     images = x if x.dim() == dims + 2 else x.unsqueeze(0)
     sizes = images.shape[-dims:]

@@ -47,7 +47,7 @@ def select_scatter(x: Tensor, source: Tensor, dim: int, index: int) -> Tensor:
 
 @decomposes(aten._efficientzerotensor.default)
 def efficient_zeros(size: Sequence[int], **options: Argument) -> Tensor:
-    """A gradient of zero, as that of `sgn`. PyTorch gives it no memory."""
+    """A gradient of zero, such as the gradient of `sgn`. PyTorch gives it no memory."""
     return torch.zeros(size, **options)
 
 
@@ -55,7 +55,7 @@ def efficient_zeros(size: Sequence[int], **options: Argument) -> Tensor:
 def block_diag(tensors: Sequence[Tensor]) -> Tensor:
     """The result has the dtype of a sum of all tensors: the dtype of a scalar counts less than that of a tensor with
     dimensions."""
-    kinds: dict[bool, torch.dtype] = {}  # True: the dtype of the tensors with dimensions. False: that of the scalars
+    kinds: dict[bool, torch.dtype] = {}  # True: the dtype of the tensors with dimensions. False: the dtype of scalars
     for x in tensors:
         kinds[x.dim() > 0] = torch.promote_types(kinds.get(x.dim() > 0, x.dtype), x.dtype)
     dtype = kinds[True] if True in kinds else kinds[False]

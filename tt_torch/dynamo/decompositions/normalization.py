@@ -18,8 +18,8 @@ aten = torch.ops.aten
 def layer_norm(
     x: Tensor, shape: Sequence[int], weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> tuple[Tensor, Tensor, Tensor] | NotImplementedType:
-    """Layer norm over several dimensions, which is that over all of their elements as one dimension. This is an op of
-    the device."""
+    """Layer norm over several dimensions. They become one dimension, because the device has an op for layer norm over
+    one dimension."""
     if len(shape) == 1:
         return NotImplemented
     elements = x.flatten(-len(shape))
@@ -30,8 +30,8 @@ def layer_norm(
 
 
 def _plus_zero(function: Function) -> Function:
-    """Batch norm with a bias of zeros, if it has none: eager PyTorch computes `x * scale + shift`, which is never -0.0
-    without a bias, and PyTorch's formula gives -0.0 for x = -0.0 and a mean of zero."""
+    """Gives a bias of zeros to a batch norm without a bias. Eager PyTorch computes `x * scale + shift`, which is never
+    -0.0 without a bias. PyTorch's formula would give -0.0 for x = -0.0 and a mean of zero."""
 
     def batch_norm(x: Tensor, weight: Tensor | None, bias: Tensor | None, *rest: Argument) -> Result:
         return function(x, weight, x.new_zeros(x.shape[1]) if bias is None else bias, *rest)

@@ -134,7 +134,7 @@ def scan_of_little(x: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> 
 
 @decomposes(aten.cumsum.default)
 def sums(x: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Tensor | NotImplementedType:
-    """torch-mlir crashes where the sums are to be bytes. They wrap at 8 bits, as the sums of 32 bits do."""
+    """torch-mlir crashes if the sums have the dtype of bytes. The sums of 32 bits have the same lowest 8 bits."""
     if dtype in (torch.uint8, torch.int8) and x.dim() and x.numel():
         return x.to(dtype).cumsum(dim, dtype=torch.int32).to(dtype)
     return scan_of_little(x, dim, dtype=dtype)
@@ -142,7 +142,7 @@ def sums(x: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Tensor | N
 
 def _scan(parts: tuple[Tensor, ...], dim: int, combine: Combine) -> tuple[Tensor, ...]:
     """A scan along a dimension, by combining the last 1, 2, 4, ... elements. `combine` takes the earlier parts first,
-    then the later ones. Eager PyTorch does not look at the dimension of nothing."""
+    then the later ones. For an empty tensor, eager PyTorch does not look at the dimension."""
     if not parts[0].numel():
         return parts
     size, reach = parts[0].shape[dim], 1

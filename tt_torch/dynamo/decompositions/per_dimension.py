@@ -1,5 +1,5 @@
 """Products with a constant matrix along each of the last dimensions. On the device, interpolation and its gradient are
-such products. In them, an infinity or NaN reaches all results of its row, because 0 * inf is NaN.
+such products. In such a product, an infinity or NaN reaches all results of its row, because 0 * inf is NaN.
 """
 
 from __future__ import annotations

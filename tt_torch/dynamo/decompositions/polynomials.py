@@ -3,7 +3,7 @@
 All follow recurrences (DLMF 18.9) with one step per degree. The device has no loops, so the steps are unrolled, and
 each element keeps the value at its degree. For degrees above the last step:
 - Chebyshev's polynomials are trigonometric and hyperbolic functions (DLMF 18.5.2).
-- Hermite's H are beyond float32; eager gives NaN, too.
+- Hermite's H leave the range of float32, so the result is NaN, as in eager.
 - Laguerre's and Legendre's have no form here, so they are decomposed only if the degree is known.
 - The same holds for Hermite's He: near their zeros, eager's values depend on its fused multiply-adds.
 """

@@ -33,7 +33,7 @@ def avg_pool2d(
     count_include_pad: bool = True,
     divisor_override: int | None = None,
 ) -> Tensor | NotImplementedType:
-    """Average pooling. If divisors differ between windows, they come from pooling ones. Ceil mode becomes padding."""
+    """Average pooling. If windows have different divisors, these come from pooled ones. Ceil mode becomes padding."""
     if not x.is_floating_point():
         return NotImplemented
     kernel, padding = _pair(kernel), _pair(padding)
@@ -73,7 +73,8 @@ def _in_float32(x: Tensor) -> Tensor:
 
 
 def _outer(counts: Sequence[Tensor | int]) -> Tensor | int:
-    """The products of one count per dimension. It has a dimension for each of the counts, or is a number for all."""
+    """The products of one count per dimension: a tensor with a dimension for each count, or a number if all counts are
+    numbers."""
     if all(isinstance(count, int) for count in counts):
         return math.prod(cast(Sequence[int], counts))
     return reduce(
@@ -84,7 +85,7 @@ def _outer(counts: Sequence[Tensor | int]) -> Tensor | int:
 def _divisor(
     sizes: Sequence[int], windows: Sequence[Windows], count_include_pad: bool, divisor_override: int | None
 ) -> Tensor | int:
-    """By what the sums are divided: a number, or one number for each window."""
+    """The divisor of the sums: one number for all windows, or one number for each window."""
     if divisor_override:
         return divisor_override
 
@@ -106,7 +107,7 @@ def _average(
     count_include_pad: bool,
     divisor_override: int | None,
 ) -> Tensor:
-    """The averages of the windows of the last dimensions, as many as the kernel has."""
+    """The averages of windows of the last dimensions. The kernel has one size for each of these dimensions."""
     sizes, result = x.shape[-len(kernel) :], _in_float32(x)
     windows = [Windows.over(*w, ceil_mode) for w in zip(sizes, kernel, stride, padding, strict=True)]
     for dim, window in enumerate(windows, x.dim() - len(kernel)):

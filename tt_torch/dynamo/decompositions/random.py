@@ -1,9 +1,9 @@
 """Random numbers: a counter-based generator in 32-bit integers, from a seed that each call draws on the host.
 
 `tenstorrent::seed` is the only op that differs from call to call. `interface.py` makes it an input of the program,
-so the device computes pure functions: the backward pass, and what checkpointing computes anew, see the same numbers
+so the device computes pure functions. The backward pass, and the ops that checkpointing repeats, see the same numbers
 as the forward pass. The seed is drawn from the generator of the device that the random tensor is on, so that
-torch.manual_seed and torch.tt.manual_seed make calls repeatable; the numbers are not those of eager PyTorch.
+torch.manual_seed and torch.tt.manual_seed make calls repeatable. The numbers differ from the numbers of eager PyTorch.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from tt_torch.dynamo.calls import INTEGERS, draw_seeds
 from tt_torch.dynamo.decompositions.registry import aten, decomposes
 
 LIBRARY = torch.library.Library("tenstorrent", "FRAGMENT")  # the composites are its other ops
-# The function that makes the fake tensor chooses its device. The tensor whose form the numbers have says which chips of
-# a mesh draw other numbers: `dynamo/collectives.py`.
+# The function that makes the fake tensor chooses its device. `like` is the tensor whose form the numbers have. It says
+# which chips of a mesh draw different numbers: see `dynamo/collectives.py`.
 LIBRARY.define("seed(Tensor? like=None, *, Device? device=None) -> Tensor", tags=[torch.Tag.nondeterministic_seeded])
-MOST_RUNNERS = 1 << 24  # exponential times for one multinomial: 64 MB
+MOST_RUNNERS = 1 << 24  # the most exponential times for one multinomial: 64 MB
 SEED = torch.ops.tenstorrent.seed.default
 Form: TypeAlias = Tensor | Sequence[int]  # the numbers have the shape of the tensor, or this shape
 Place: TypeAlias = torch.device | torch.layout | bool | None  # device, layout and pin_memory of a new tensor
@@ -37,7 +37,7 @@ torch.library.register_fake(
 
 
 def draw_for_one_chip(gm: GraphModule) -> None:
-    """The seeds of a graph forget the forms of the numbers, of which a program for one chip needs nothing."""
+    """Removes the operands of the seeds in a graph. A program for one chip does not need the form of the numbers."""
     for node in gm.graph.find_nodes(op="call_function", target=SEED):
         node.args = ()
 
@@ -256,8 +256,8 @@ def rrelu(
 @decomposes(aten.multinomial.default)
 def multinomial(weights: Tensor, count: int, replacement: bool = False, generator: None = None) -> Tensor:
     """Draws by exponential times whose rates are the weights: the category with the shortest time is drawn. Without
-    replacement, these are the categories with the shortest times of one draw. Many draws with replacement, whose times
-    would fill the memory, search random numbers in the sums of the weights."""
+    replacement, the categories with the shortest times of one draw are taken. Many draws with replacement search random
+    numbers in the sums of the weights instead, because their times would fill the memory."""
     if replacement and weights.numel() * count > MOST_RUNNERS:
         return _searched(weights, count)
     if replacement or count == 1:

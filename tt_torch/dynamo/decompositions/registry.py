@@ -17,7 +17,7 @@ from tt_torch.torch_private.trees import tree_leaves, tree_map_only
 aten = torch.ops.aten
 NARROW = (torch.bfloat16, torch.float16)  # computed in float32, and rounded once
 
-# PyTorch's own.
+# Ops for which we use PyTorch's own decompositions.
 TAKEN = [
     # Functional forms with several results, which torch-mlir does not know.
     aten._native_batch_norm_legit.default,
@@ -159,6 +159,8 @@ DECOMPOSITIONS: Decompositions = get_decompositions(TAKEN)
 
 
 def decomposes(*ops: OpOverload) -> Callable[[Function], Function]:
+    """Registers a function as the decomposition of these ops. If it returns NotImplemented, the op stays as it is."""
+
     def register(function: Function) -> Function:
         for op in ops:
             is_view = any(result.alias_info for result in schema(op).returns)
@@ -169,7 +171,7 @@ def decomposes(*ops: OpOverload) -> Callable[[Function], Function]:
 
 
 def _in_new_memory(function: Function) -> Function:
-    """Copies results that are an operand itself: the largest of one number must not share its memory."""
+    """Copies results that share memory with an operand. For example, the maximum of a single number gets new memory."""
 
     @functools.wraps(function)
     def call(*args: Argument, **kwargs: Argument) -> Result:
@@ -191,14 +193,14 @@ def _beside_operands(function: Function) -> Function:
 
 
 def device_of(values: Argument) -> torch.device:
-    """The device of those tensors that are not on the CPU, otherwise the CPU. In a `with`, new tensors are made there,
-    even if the user has another default device."""
+    """The device of the first tensor that is not on the CPU, or the CPU if there is none. A `with` of this device makes
+    new tensors there, even if the user has another default device."""
     devices = (v.device for v in tree_leaves(values) if isinstance(v, Tensor))
     return next((device for device in devices if device.type != "cpu"), torch.device("cpu"))
 
 
 def lengths(x: Tensor, dim: int) -> tuple[int, int]:
-    """A dimension as a number from the front, and its size."""
+    """A dimension counted from the front, and its size. For a scalar, they are 0 and 1."""
     dim = dim % max(x.dim(), 1)
     return dim, x.shape[dim] if x.dim() else 1
 
@@ -209,6 +211,7 @@ def memory_order(x: Tensor) -> list[int]:
 
 
 def from_memory_order(x: Tensor, order: Sequence[int]) -> Tensor:
+    """The reverse of `permute(order)`."""
     return x.permute([order.index(d) for d in range(x.dim())])
 
 

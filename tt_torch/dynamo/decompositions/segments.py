@@ -12,7 +12,7 @@ from tt_torch.dynamo.decompositions.registry import decomposes
 
 aten = torch.ops.aten
 
-# Reductions with their initial values, by their names in scatter_reduce.
+# Reductions by name, each with its name in scatter_reduce and its initial value.
 STARTS = {"sum": ("sum", 0.0), "mean": ("sum", 0.0), "prod": ("prod", 1.0)}
 STARTS |= {"max": ("amax", -math.inf), "min": ("amin", math.inf)}
 BAGS = "sum", "mean", "max"  # the modes of embedding_bag
@@ -44,7 +44,7 @@ def segment_reduce(
     unsafe: bool = False,
     initial: float | None = None,
 ) -> Tensor | NotImplementedType:
-    """Segments are given by lengths or offsets, along the last dimension of these, which is `axis`."""
+    """Lengths or offsets give the segments along `axis`, which is the last dimension of the lengths or offsets."""
     if offsets is None and lengths is not None:
         offsets = torch.nn.functional.pad(lengths.cumsum(-1), (1, 0))
     if offsets is None or indices is not None or not data.numel():
@@ -105,7 +105,7 @@ def embedding_bag(
 
 
 def _largest(rows: Tensor, largest: Tensor, segment: Tensor, indices: Tensor) -> Tensor:
-    """For each element of `largest` (bags, features), the index of the first row of its bag that has it; 0 without."""
+    """For each element of `largest` (bags, features), the index of the first row of its bag that has it; or 0."""
     bags = torch.arange(largest.shape[0]).unsqueeze(-1)
     here = (segment == bags).unsqueeze(-1) & (rows == largest.unsqueeze(1))  # bags, positions, features
     place = here.to(torch.int32).argmax(1)

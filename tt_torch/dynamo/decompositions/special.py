@@ -36,7 +36,8 @@ def _erfinv_ratio(w: Tensor) -> Tensor:
     return torch.erfinv(x) / x
 
 
-# erfinv(x) / x in w = -log(1 - x^2) and in its root, as Giles, GPU Computing Gems Jade (2011), chapter 10.
+# erfinv(x) / x as a function of w = -log(1 - x^2), and of the root of w. Source: Giles, GPU Computing Gems Jade (2011),
+# chapter 10.
 _ERFINV = Fit(_erfinv_ratio, 1e-9, 5, 10)
 _ERFINV_TAIL = Fit(lambda r: _erfinv_ratio(r * r), 5**0.5, 4.2, 10)
 
@@ -57,7 +58,8 @@ def _quantile_rest(u: Tensor) -> Tensor:
     return torch.special.ndtri(torch.exp(-0.5 / (u * u))) + 1 / u
 
 
-# The normal quantile near the median, divided by the distance; and in the tail, minus its leading z = sqrt(-2 log p).
+# The normal quantile: near the median, divided by the distance to it; in the tail, without its leading term
+# z = sqrt(-2 log p).
 _CENTRAL = Fit(_quantile_ratio, 1e-9, 0.14, 9)
 _TAIL = Fit(_quantile_rest, 1 / 14.5, 1 / 1.99, 14)
 
@@ -101,7 +103,8 @@ def frexp(x: Tensor) -> tuple[Tensor, Tensor]:
 @decomposes(aten.ldexp.Tensor)
 def ldexp(x: Tensor, exponent: Tensor) -> Tensor:
     """`x * 2**exponent`. As in eager PyTorch, an integer exponent of a float scales in steps, because the power alone
-    may leave float32 although the product does not. Each step is a power that float32 has; 300 is beyond its range."""
+    may leave float32 although the product does not. Each step multiplies by a power that float32 has. Exponents are
+    limited to 300, because every product in float32 is already 0 or infinite there."""
     if not x.dtype.is_floating_point or exponent.dtype.is_floating_point:
         dtype = exponent.dtype if exponent.dtype.is_floating_point else torch.float32
         return x * torch.pow(torch.full((), 2.0, dtype=dtype), exponent)

@@ -19,6 +19,7 @@ LONG = 25  # from this number of rows, PyTorch computes Euclidean distances by a
 
 @decomposes(aten._cdist_forward.default)
 def cdist(x: Tensor, y: Tensor, p: float, mode: int | None) -> Tensor:
+    """The p-norm of the difference of each row of x (..., m, k) and each row of y (..., n, k): shape (..., m, n)."""
     rows = max(x.shape[-2], y.shape[-2])
     if p != 2 or mode == 2 or (mode != 1 and rows <= LONG):
         return torch.linalg.vector_norm(x.unsqueeze(-2) - y.unsqueeze(-3), p, -1)
@@ -64,7 +65,7 @@ def variance(
 def deviation(
     x: Tensor, dim: Sequence[int] | None = None, *, correction: float | None = None, keepdim: bool = False
 ) -> Tensor | NotImplementedType:
-    """float16 has no variance of numbers that are some hundreds apart, but their standard deviation."""
+    """If numbers are some hundreds apart, their variance is too large for float16, but their deviation is not."""
     if x.dtype is not torch.float16:
         return variance(x, dim, correction=correction, keepdim=keepdim)
     return aten.std(x.to(torch.float32), dim, correction=correction, keepdim=keepdim).to(x.dtype)
@@ -80,7 +81,8 @@ def variance_and_mean(
 
 @decomposes(aten.histc.default)
 def histc(x: Tensor, bins: int = 100, low: float = 0, high: float = 0) -> Tensor:
-    """Adds 1 at the bin of each element; elements outside add nothing. Equal bounds mean those of the elements."""
+    """Adds 1 at the bin of each element; elements outside add nothing. If the bounds are equal, the smallest and the
+    largest element take their place."""
     x = x.reshape(-1)
     if not x.numel():
         return x.new_zeros(bins)
@@ -103,11 +105,11 @@ def searchsorted(
     side: str | None = None,
     sorter: Tensor | None = None,
 ) -> Tensor:
-    """The number of edges that are smaller; with `right`, smaller or equal. edges: (..., n), values: (..., m) or, for
-    edges of one dimension, any shape.
+    """For each value, the number of edges that are smaller; with `right`, smaller or equal. edges: (..., n), values:
+    (..., m) or, for edges of one dimension, any shape.
 
-    This is a binary search with eager's steps and comparisons, so edges that are NaN or not sorted give its places.
-    As there, both are compared in their common dtype: a single value beside edges of uint8 becomes uint8.
+    This is a binary search with eager's steps and comparisons, so edges that are NaN or not sorted give eager's result.
+    As in eager, both are compared in their common dtype: a single value beside edges of uint8 becomes uint8.
     """
     edges, upper = edges if sorter is None else edges.gather(-1, sorter), right or side == "right"
     shape, n, common = values.shape, edges.shape[-1], torch.result_type(edges, values)
@@ -134,7 +136,7 @@ def bucketize(values: Tensor, edges: Tensor, **options: Argument) -> Tensor:
 
 @decomposes(aten.isin.Tensor_Tensor)
 def isin(x: Tensor, of: Tensor, *, assume_unique: bool = False, invert: bool = False) -> Tensor:
-    """A search in sorted numbers. NaN, which equals nothing, would be at their end and mislead the search."""
+    """A search in sorted numbers. NaN equals nothing, and would make the search wrong, so a number replaces it."""
     dtype = torch.result_type(x, of)
     x, of = x.to(dtype), of.to(dtype).flatten()
     if not of.numel():
@@ -167,7 +169,7 @@ def _edges(x: Tensor, bins: Sequence[int], bounds: Sequence[float] | None) -> tu
 
 
 def _counts(x: Tensor, edges: Sequence[Tensor], weight: Tensor | None, density: bool) -> Tensor:
-    """The number of elements, or their weights, in each bin. A bin includes its lower edge; the last one both edges."""
+    """The number of elements, or their weights, in each bin. A bin includes its lower edge; the last bin both edges."""
     shape = [e.shape[0] - 1 for e in edges]
     place: Tensor | int = 0
     inside = torch.ones(x.shape[:1], dtype=torch.bool)

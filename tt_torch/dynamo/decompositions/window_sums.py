@@ -1,7 +1,7 @@
 """Sums of windows along one dimension, and the reverse: numbers added to all elements of their window.
 
-They are made of slices and of gathered elements, and never of products with a matrix of 0 and 1: there 0 * inf would
-carry an infinity of one window into the others.
+They use slices and gathered elements, and never products with a matrix of 0 and 1. In such a product, an infinity of
+one window would reach the other windows, because 0 * inf is NaN.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ aten = torch.ops.aten
 
 
 def overhang(size: int, kernel: int, stride: int, padding: int, dilation: int = 1) -> int:
-    """How far the last window of ceil mode reaches beyond the padded input. The window must start inside of it."""
+    """How far the last window of ceil mode reaches beyond the padded input. The window must not start in the padding
+    after the input."""
     span = size + 2 * padding - dilation * (kernel - 1) - 1
     steps = math.ceil(span / stride)
     if steps * stride >= size + padding:

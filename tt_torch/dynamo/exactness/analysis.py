@@ -47,7 +47,7 @@ class Analysis:
         self.given |= self.unknown_casts
 
     def raw(self, limits: Mapping[Node, int]) -> Raw:
-        """The interval of each result, if the size of each input is not above its limit. Values are not yet wrapped."""
+        """The interval of each result, if no absolute value in an input is above its limit. Values do not wrap yet."""
         return intervals(self.nodes, self.given | {n: _limited(n, limit) for n, limit in limits.items()})
 
     def inexact(self, raw: Raw) -> dict[Node, str]:
@@ -173,7 +173,7 @@ def intervals(nodes: Sequence[Node], given: Mapping[Node, Interval]) -> Raw:
 
 
 def _of_node(node: Node, given: Mapping[Node, Interval], raw: Raw, of: Of) -> tuple[Interval, ...]:
-    """The interval of each result of a node: the given one, that of its rule, or all values of the dtype."""
+    """The interval of each result of a node: the given interval, the result of its rule, or all values of the dtype."""
     if node in given:
         return (given[node],)
     if node.target is operator.getitem and node.args[0] in raw:

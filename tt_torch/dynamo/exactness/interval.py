@@ -19,7 +19,7 @@ class Interval(NamedTuple):
         return other.low <= self.low and self.high <= other.high
 
     def __or__(self, other: Interval) -> Interval:
-        """The values of both, and those between them: 0 .. 1 | 4 .. 5 is 0 .. 5."""
+        """The values of both, and all values between them: 0 .. 1 | 4 .. 5 is 0 .. 5."""
         return Interval(min(self.low, other.low), max(self.high, other.high))
 
     def __neg__(self) -> Interval:

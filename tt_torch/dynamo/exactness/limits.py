@@ -11,10 +11,10 @@ from tt_torch.dynamo.exactness.interval import Interval
 
 @dataclass(frozen=True)
 class Limit:
-    """The interval of an input of integers for which the program is exact, and the op that may leave 32 bits beyond it.
+    """The interval of an input of integers for which the program is exact.
 
-    An input of float64 has the interval of float32. Infinities and NaN are the same in float32, so
-    they are not compared.
+    `cause` is the op whose integers may need more than 32 bits if the input is outside of the interval. An input of
+    float64 has the interval of float32. Infinities and NaN are the same in float32, so they are not compared.
     """
 
     name: str
@@ -26,8 +26,8 @@ class Limit:
 class Plan:
     """The conditions under which a program is exact.
 
-    `limits` are by position of the input. If `flagged`, the last output of the program must be true. If there is
-    `check`, its only output must be true; it is a graph of the inputs at the positions `checked`.
+    `limits` has the limits by the positions of the inputs. If `flagged`, the last output of the program must be true.
+    If there is a graph `check`, its only output must be true. It takes the inputs at the positions `checked`.
     """
 
     limits: dict[int, Limit]

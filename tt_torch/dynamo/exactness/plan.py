@@ -1,4 +1,4 @@
-"""Finds the conditions under which a graph is exact on the device, and marks the nodes that never are."""
+"""Finds the conditions under which a graph is exact on the device, and marks the nodes that are never exact."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Float64Warning(UserWarning):
 def make_exact(gm: GraphModule, strict: bool, flag: bool = True) -> Plan:
     """Changes a functional graph so that its integers are exact under the conditions of the plan, which is returned.
 
-    Nodes that the device cannot compute exactly are marked; with `strict`, also those of float64 and float16. Some
-    values are known only on the device: floats that become integers, and indices. If they may be out of range, an extra
-    output tells it with `flag`; without, an extra graph does.
+    Nodes that the device cannot compute exactly are marked. With `strict`, nodes of float64 and float16 are marked too.
+    Some values are known only on the device: floats that become integers, and indices. If these may be out of range, an
+    extra output of the graph tells it. Without `flag`, an extra graph tells it instead.
     """
     doubles = _varying(gm.graph, torch.float64)
     for node in [*doubles, *_varying(gm.graph, torch.float16)] if strict else ():
@@ -54,7 +54,7 @@ def make_exact(gm: GraphModule, strict: bool, flag: bool = True) -> Plan:
 
 
 def _keep_outputs(graph: Graph, kept: slice) -> None:
-    """Makes the graph return only some of its outputs, and removes ops that these do not need."""
+    """Makes the graph return only some of its outputs, and removes ops that these outputs do not need."""
     (output,) = graph.find_nodes(op="output")
     output.args = (tuple(output.args[0][kept]),)
     graph.eliminate_dead_code(lambda n: n.op in ("placeholder", "output"))  # also ops with effects

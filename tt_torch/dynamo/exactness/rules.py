@@ -42,7 +42,7 @@ def _count(node: Node) -> int:
 
 @RULES(Fact.KEEPS)
 def kept(node: Node, a: Arguments, of: Of) -> Interval | tuple[Interval, ...]:
-    """Elements of one operand or the other; conversions to other types are the business of the result's dtype.
+    """Elements of the operands. This rule ignores the range of the result's dtype: `held` applies it later.
 
     `torch.where(condition, x, 7)` of x in 0 .. 3 gives 0 .. 7.
     """
@@ -146,7 +146,7 @@ def negate(node: Node, a: Arguments, of: Of) -> Interval:
 
 @RULES(aten.abs)
 def absolute(node: Node, a: Arguments, of: Of) -> Interval:
-    """The size of -3 .. 2 is in 0 .. 3."""
+    """The absolute value of -3 .. 2 is in 0 .. 3."""
     x = of(a["self"])
     return Interval(0 if x.low <= 0 <= x.high else min(abs(v) for v in x), max(abs(v) for v in x))
 
@@ -188,7 +188,7 @@ def extreme(node: Node, a: Arguments, of: Of) -> Interval:
 
 @RULES(aten.div)
 def divide(node: Node, a: Arguments, of: Of) -> Interval:
-    """The quotient is largest for the divisors nearest to zero on either side. It is infinite or NaN for zero.
+    """The quotient is largest for the divisors nearest to zero on either side. A divisor of zero gives infinity or NaN.
 
     6 .. 9 divided by 2 .. 3 is in 2 .. 4.5.
     """
@@ -249,7 +249,7 @@ def shift_right(node: Node, a: Arguments, of: Of) -> Interval:
 
 @RULES(composites.logical_right_shift)
 def shift_in_zeros(node: Node, a: Arguments, of: Of) -> Interval:
-    """32 bits of which 28 are shifted out are in 0 .. 15."""
+    """After a shift by 28 of 32 bits, 4 bits are left, so the result is in 0 .. 15."""
     return Interval(0, 2 ** (32 - a["bits"]) - 1)
 
 
@@ -257,7 +257,7 @@ def shift_in_zeros(node: Node, a: Arguments, of: Of) -> Interval:
 
 
 def _many(x: Interval, count: int) -> Interval:
-    """The interval of sums of up to `count` values: up to 4 of -1 .. 2 give -4 .. 8."""
+    """The interval of sums of up to `count` values: up to 4 values in -1 .. 2 give -4 .. 8."""
     return Interval(min(0, x.low * count), max(0, x.high * count)) if math.isfinite(x.high - x.low) else x
 
 
@@ -291,7 +291,7 @@ def product(node: Node, a: Arguments, of: Of) -> Interval:
 
 
 def _product(x: Interval, count: int) -> Interval:
-    """The interval of products of up to `count` values: up to 3 of 0 .. 2 give -8 .. 8."""
+    """The interval of products of up to `count` values: up to 3 values in 0 .. 2 give -8 .. 8."""
     size = max(abs(v) for v in x)
     if size <= 1:
         return Interval(-size, size) | BIT

@@ -17,7 +17,7 @@ from tt_torch.dynamo.passes.use_composites import use_composites
 
 def run_passes(gm: GraphModule, config: CompilerConfig) -> dict[str, torch.Tensor]:
     """Runs all passes; returns the constants that became placeholders, by placeholder name."""
-    # The host computes constants, so no op of theirs has to be one of the device. Later passes make further constants.
+    # The host computes constants, so the device does not need to have their ops. Later passes make more constants.
     constants = constant_fold(gm, fold=config.enable_consteval)
     remove_redundant_casts(gm.graph)
     gm.graph.eliminate_dead_code()
@@ -33,7 +33,7 @@ def pass_pipeline(
     gm: GraphModule, example_inputs: Sequence[torch.Tensor], compiler_config: CompilerConfig
 ) -> tuple[GraphModule, list[torch.Tensor]]:
     """A graph module after export, decompositions and our FX passes, and the values of its inputs that are constants.
-    Only programs for tt-torch call it.
+    Only programs that were written for tt-torch call this function.
 
     The inputs are, in this order: parameters, buffers and constants that were attributes; `example_inputs`; constants
     that the passes made, whose values are returned.

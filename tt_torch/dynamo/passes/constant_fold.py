@@ -39,7 +39,7 @@ def constant_fold(gm: GraphModule, fold: bool) -> dict[str, torch.Tensor]:
             continue
         with graph.inserting_after(last[-1]) if last else graph.inserting_before(next(iter(graph.nodes))):
             stand_in = graph.placeholder(f"constant_{len(constants)}")
-        stand_in.target = stand_in.name  # of this graph alone: a part of a split graph has such placeholders already
+        stand_in.target = stand_in.name  # unique: a part of a split graph already has placeholders with this target
         stand_in.meta = {key: fact for key, fact in node.meta.items() if key != "inexact"}  # the host was exact
         last.append(stand_in)
         with unset_fake_temporarily():
@@ -50,7 +50,7 @@ def constant_fold(gm: GraphModule, fold: bool) -> dict[str, torch.Tensor]:
 
 
 def evaluate(gm: GraphModule, fold: bool) -> dict[Node, Result]:
-    """The values of nodes that depend on no input. Without `fold`, only those of the graph's attributes."""
+    """The values of nodes that depend on no input. Without `fold`, only the values of the graph's attributes."""
     values: dict[Node, Result] = {}
     with unset_fake_temporarily():  # while a model is captured, new tensors would have no elements
         for node in list(gm.graph.nodes):
@@ -80,7 +80,8 @@ def _foldable(node: Node, values: dict[Node, Result]) -> bool:
 def _concrete(node: Node, argument: Argument, values: dict[Node, Result]) -> Argument:
     """Replaces nodes in an argument by their values, all on the CPU.
 
-    Tracing makes tensors of numbers. 1e39 is infinite as an operand in float32, but an error as a tensor of that dtype.
+    Tracing turns numbers into tensors. As an operand in float32, 1e39 is infinite, but a float32 tensor of 1e39 is an
+    error.
     """
     found = node.meta.get("val")
 

@@ -1,8 +1,8 @@
 """Writes the type promotion of PyTorch into the graph.
 
-After it, the operands of an op have the dtype that PyTorch computes the op in: `b < 3` of booleans compares integers,
-and the 300 in `x + 300` of int8 is 44. torch-mlir would convert the number to the dtype of the tensor in a comparison,
-and gets some pairs of dtypes wrong.
+After this pass, the operands of an op have the dtype in which PyTorch computes the op: `b < 3` of booleans compares
+integers, and the 300 in `x + 300` of int8 is 44. In a comparison, torch-mlir would convert the number to the dtype of
+the tensor. It also promotes some pairs of dtypes wrongly.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ WIDE_NUMBERS = {
     torch.bfloat16: {aten.add, aten.sub, aten.rsub, aten.mul, aten.div},
     torch.float16: {aten.mul, aten.div},
 }
-# Ops that do so with a second operand without dimensions, too, if it is of one of these dtypes.
+# Ops that also take a second operand without dimensions in float32, if it has one of these dtypes.
 PRODUCTS, WIDE_FLOATS = {aten.mul, aten.div}, (torch.float32, torch.float64)
 ADDITIONS = {aten.sub.Tensor: aten.add.Tensor, aten.sub.Scalar: aten.add.Scalar}
 
@@ -83,7 +83,7 @@ def promote(graph: Graph) -> None:
 
 
 def _leaves(dtype: torch.dtype, operands: Iterable[Argument]) -> bool:
-    """Whether a narrow float has zero or infinity for a number of float32 that is neither."""
+    """Whether a number that is neither zero nor infinite in float32 becomes zero or infinite in a narrow float."""
     with unset_fake_temporarily():
         wide = torch.tensor([number_in(n, torch.float32) for n in operands if isinstance(n, (int, float))]).float()
         narrow = wide.to(dtype)
@@ -91,7 +91,7 @@ def _leaves(dtype: torch.dtype, operands: Iterable[Argument]) -> bool:
 
 
 def _is_wide(operand: Argument) -> bool:
-    """Whether it is a tensor without dimensions of a float that is wider than the narrow ones."""
+    """Whether an operand is a tensor of float32 or float64 without dimensions."""
     return isinstance(operand, Node) and not value(operand).dim() and value(operand).dtype in WIDE_FLOATS
 
 
@@ -148,7 +148,7 @@ def _takes(node: Node, number: float, dtype: torch.dtype) -> bool:
 
 
 def _dtype(node: Node, operands: list[Argument]) -> torch.dtype:
-    """The dtype in which an op computes: that of its result, except for comparisons."""
+    """The dtype in which an op computes. It is the dtype of the result, except for comparisons."""
     values = [value(v) if isinstance(v, Node) else v for v in operands]
     compares = value(node).dtype is torch.bool and len(values) == 2
     return torch.result_type(*values) if compares else value(node).dtype
@@ -159,7 +159,8 @@ def _is_beyond_float32(number: object) -> TypeGuard[float]:
 
 
 def _compared_in_float16(node: Node, number: Scalar) -> Scalar:
-    """The number beside a comparison as float16 has it: eager PyTorch finds `x == 0.1` true for its own 0.1."""
+    """The number beside a tensor of float16. For a comparison it is rounded to float16, as in eager PyTorch: `x == 0.1`
+    is true for the float16 that is nearest to 0.1."""
     if called(node) not in COMPARISONS:
         return number_in(number, torch.float16)
     with unset_fake_temporarily():
@@ -167,7 +168,8 @@ def _compared_in_float16(node: Node, number: Scalar) -> Scalar:
 
 
 def _compared(node: Node, number: Scalar) -> Scalar:
-    """A number of float64, or beside a comparison the number that float32 can hold with the same result.
+    """The number beside a tensor of float64. In a comparison, a number beyond float32 is replaced by one that float32
+    has, with the same result.
 
     All elements are between the limits of float32, or infinite or NaN. So `x < -1e300` is `x < -3.4e38`, `x <= -1e300`
     is `x <= -inf`, and `x == -1e300` is false for all elements, as `x == nan` is.

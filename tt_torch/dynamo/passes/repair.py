@@ -41,9 +41,10 @@ def index(node: Node, a: Arguments) -> Node | None:
 
 
 def _evenly_spaced(node: Node, x: Node, indices: list[Node | None]) -> Node | None:
-    """A slice, if the only index is a constant list such as `[-2]` or `[0, 2, 4]`: the device has no need to look up.
+    """A slice, if the only index is a constant list such as `[-2]` or `[0, 2, 4]`. The device does not look it up then.
 
-    An index makes a contiguous copy, and a slice does not. None for an index out of range, which raises as before.
+    Indexing makes a contiguous copy, and a slice does not, so the slice is copied. For an index out of range the result
+    is None, and the op raises as before.
     """
     (dim, given), *others = [(dim, i) for dim, i in enumerate(indices) if i is not None]
     known = given.meta.get("constant")
@@ -89,7 +90,7 @@ def _counts_from_front(i: Node) -> bool:
 
 @RULES(*COMPARISONS)
 def comparison(node: Node, a: Arguments) -> Node | None:
-    """torch-mlir folds x == x to true, also for NaN, and then takes this true for -1 when it folds the next op."""
+    """torch-mlir folds x == x to true, also for NaN. When it folds the next op, it reads this true as -1."""
     x, other, compare = a["self"], a["other"], COMPARISONS[facts.packet(node.target)]
     equal = compare(0, 0)
     if x is other and value(x).is_floating_point():
@@ -172,7 +173,7 @@ def fill_empty(graph: Graph) -> None:
 
 @RULES(aten._neg_view.default)
 def lazy_negative(node: Node, a: Arguments) -> Node:
-    """The imaginary part of a conjugate."""
+    """A lazy negative, such as the imaginary part of a conjugate, becomes a negation."""
     return call(node, aten.neg.default, a["self"])
 
 
@@ -199,6 +200,7 @@ def _is_complex(node: Node) -> bool:
 
 
 def repair(graph: Graph) -> None:
+    """Applies the rules to a graph. Raises UnsupportedOpError for the first op without a form on the device."""
     for node in graph.nodes:
         if reason := refusal(node):
             raise UnsupportedOpError(str(node.target), "fx-passes", user_line(node), reason)

@@ -95,7 +95,7 @@ def as_function(gm: GraphModule) -> Function:
 
 
 def views_to_reshapes(gm: GraphModule) -> dict[Node, Target]:
-    """Makes a reshape of each view, for a graph that runs in eager PyTorch, and returns the targets that were.
+    """Makes a reshape of each view, for a graph that runs in eager PyTorch. Returns the earlier target of each node.
 
     Kernels may give other strides than the shape functions with which the graph was traced. For `x[i]` with a permuted
     `i`, `view` refuses the strides of the kernel, while it accepts those of the trace.
@@ -145,7 +145,7 @@ def only_first(node: Node) -> bool:
 def user_line(node: Node) -> str:
     """The innermost source line of a node outside of installed packages, as `file.py:12`.
 
-    Modules of PyTorch leave no line in a graph. Then it is the line that is running, which calls the model.
+    Modules of PyTorch leave no line in a graph. Then the result is the line that is running: it calls the model.
     """
     frames = re.findall(r'File "([^"]+)", line (\d+)', node.meta.get("stack_trace") or "")
     own = [f for f in frames if "/site-packages/" not in f[0]]

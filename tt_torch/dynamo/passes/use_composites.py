@@ -114,7 +114,7 @@ def layer_norm(node: Node, a: Arguments) -> Node | None:
     if len(a["normalized_shape"]) != 1 or not only_first(node):
         return None
     if a["weight"] is None and a["bias"] is not None:
-        return None  # a composite tells its operands apart by position
+        return None  # only the position of an operand says which one it is
     attributes = {"normalized_shape": list(a["normalized_shape"]), "epsilon": a["eps"]}
     return composite(node, composites.layer_norm, a["input"], a["weight"], a["bias"], **attributes)
 
@@ -151,7 +151,7 @@ def _known_mask(mask: Node | None) -> torch.Tensor | None:
 def _plain(mask: torch.Tensor, rows: int, columns: int) -> str:
     """The kind of a mask: "all" if it changes nothing, "causal" if query i sees the keys 0 to i, or "".
 
-    The lowest number hides a key like -inf does, where a query sees at least one key, as it does in both of these.
+    The lowest number hides a key as -inf does, if the query sees at least one key. In both kinds, each query does.
     """
     with unset_fake_temporarily():
         sees = mask if mask.dtype is torch.bool else mask == 0
@@ -164,7 +164,8 @@ def _plain(mask: torch.Tensor, rows: int, columns: int) -> str:
 
 
 def _lowest(dtype: torch.dtype) -> float:
-    """The lowest number of a type, or that of bfloat16 if it is higher: models write it and then change the type."""
+    """The lowest number of a type, or the lowest of bfloat16 if this is higher. Models write the lowest number first,
+    and then change the type."""
     return max(torch.finfo(dtype).min, torch.finfo(torch.bfloat16).min)
 
 
@@ -186,7 +187,7 @@ def _zero_where_nothing_is_seen(node: Node, result: Node, mask: Node) -> Node:
 
 
 def _heads(node: Node, x: Node, heads: int) -> Node:
-    """Repeats the heads to the number of the query's heads; each one is for a group of these."""
+    """Repeats the heads, until there are as many as the query has. Each head is for a group of the query's heads."""
     batch, own, length, size = value(x).shape
     if own == heads:
         return x
