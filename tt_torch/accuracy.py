@@ -24,6 +24,7 @@ def calculate_pcc(tensor: torch.Tensor, golden_tensor: torch.Tensor) -> float:
     """Pearson correlation of the finite elements; 0 if NaNs or infinities are at different places.
 
     The correlation of constants is not defined. Here it is 1 if both are the same number within bfloat16's precision.
+    Raises ValueError if the shapes differ.
     """
     values, golden = _comparable(tensor, golden_tensor)
     finite = golden.isfinite()
@@ -49,7 +50,10 @@ def _correlation(values: torch.Tensor, golden: torch.Tensor) -> float:
 
 
 def calculate_atol(tensor: torch.Tensor, golden_tensor: torch.Tensor) -> float:
-    """Largest absolute difference; NaN or infinity if these are at different places, or infinities differ in sign."""
+    """Largest absolute difference; NaN or infinity if these are at different places, or infinities differ in sign.
+
+    Raises ValueError if the shapes differ.
+    """
     values, golden = _comparable(tensor, golden_tensor)
     if not torch.equal(values.isnan(), golden.isnan()):
         return math.nan
@@ -63,7 +67,8 @@ def _worst(errors: torch.Tensor, without: torch.Tensor) -> float:
 def calculate_rtol(tensor: torch.Tensor, golden_tensor: torch.Tensor) -> float:
     """Largest difference relative to the golden value; NaN if NaNs are at different places.
 
-    Elements whose golden value is zero or infinite do not count; calculate_atol includes them.
+    Elements whose golden value is zero or infinite do not count; calculate_atol includes them. Raises ValueError if the
+    shapes differ.
     """
     values, golden = _comparable(tensor, golden_tensor)
     if not torch.equal(values.isnan(), golden.isnan()):
@@ -79,7 +84,8 @@ _BITS = {
 def calculate_ulp(tensor: torch.Tensor, golden_tensor: torch.Tensor) -> float:
     """Largest distance in units in the last place: the number of steps between two numbers of the golden type.
 
-    NaN if NaNs are at different places. For integers and booleans it is the difference itself.
+    It is NaN if NaNs are at different places. For integers and booleans it is the difference itself. Raises ValueError
+    if the shapes differ.
     """
     if golden_tensor.is_complex():
         tensor, golden_tensor = torch.view_as_real(tensor), torch.view_as_real(golden_tensor)
@@ -94,7 +100,7 @@ def calculate_ulp(tensor: torch.Tensor, golden_tensor: torch.Tensor) -> float:
 
 
 def _steps(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """The rank of each number among all numbers of its type, with rank 0 for zero; as float64, exact up to 2**53."""
+    """The rank of each number among all numbers of its type. Zero has rank 0. It is float64, exact up to 2**53."""
     bits = tensor.to(dtype).contiguous().view(_BITS[dtype])
     magnitude = bits & torch.iinfo(bits.dtype).max
     return torch.where(bits < 0, -magnitude.double(), magnitude.double())
@@ -113,7 +119,7 @@ def verify_against_golden(
 
     The bound on the difference is `required_atol`, or `relative_atol` times the largest golden value.
     Values that are not tensors must be equal. The correlation of a single element is not defined and passes.
-    Returns PCCs, differences, whether all PCCs and all differences passed, and the bounds.
+    Returns PCCs, differences, whether all PCCs passed, whether all differences passed, and the bounds.
     """
     assert (required_atol is None) != (relative_atol is None), "Give either required_atol or relative_atol."
     assert len(golden_tensors) == len(calculated_tensors), (
@@ -160,7 +166,10 @@ def random_inputs(
     value_range: tuple[float, float] = (-0.5, 0.5),
     value_range_int: tuple[int, int] = (0, 1000),
 ) -> list[torch.Tensor]:
-    """A tensor per shape: floats uniform in `value_range`, integers in `value_range_int`, booleans either."""
+    """Makes one tensor per shape: floats in `value_range`, integers in `value_range_int` without its end, and booleans.
+
+    All values are uniform. `dtypes` is one data type, or one for each shape; another number of them raises ValueError.
+    """
     each = [dtypes] * len(shapes) if isinstance(dtypes, torch.dtype) else list(dtypes)
     if len(each) != len(shapes):
         raise ValueError(f"{len(shapes)} shapes but {len(each)} data types")

@@ -39,6 +39,6 @@ def needs(extra: str) -> None:
 
 
 def refuse_compiler_variable() -> None:
-    """Raises BadParameter if TT_TORCH_COMPILER is set: for each program, a command says itself what compiles it."""
+    """Raises BadParameter if TT_TORCH_COMPILER is set, because a command itself chooses what compiles each program."""
     if os.environ.get("TT_TORCH_COMPILER"):
         raise typer.BadParameter("TT_TORCH_COMPILER is set, and would be the compiler of all programs; unset it")

@@ -23,12 +23,12 @@ Program = Annotated[
     typer.Argument(metavar="PROGRAM [ARGUMENTS]...", help="prog.py, or -m MODULE, and the program's own arguments"),
 ]
 
-# typer has no public name for it, and keeps it in another module in each of its versions
+# typer has no public name for this class, and each version of typer keeps it in another module
 _USAGE_ERROR: type[Any] = typer.BadParameter.__mro__[1]
 
 
 class Commands(typer.core.TyperGroup):
-    """The whole command: a call that is wrong ends with one line and status 2, a closed pipe with status 1."""
+    """The whole command. A wrong call ends with one line and status 2. A closed pipe ends with status 1."""
 
     def main(self, *args: Any, **options: Any) -> Any:
         try:
@@ -36,7 +36,7 @@ class Commands(typer.core.TyperGroup):
             sys.stdout.flush()
         except _USAGE_ERROR as error:
             status = 2
-            if message := error.format_message():  # an empty one: the help has been printed
+            if message := error.format_message():  # it is empty if the help has been printed
                 path = error.ctx.command_path if error.ctx else "tt-torch"
                 sentence = message if message.endswith(("?", ".")) else f"{message}."
                 print(f"error: {sentence} {path} -h shows how to call it.", file=sys.stderr)
@@ -64,8 +64,8 @@ def separated(words: Sequence[str], own: Collection[str], valued: Collection[str
     """The words of a command, with `--` before the program.
 
     `own` has the names of the command's options, and `valued` those that take a value. The `--` may also stand behind
-    the program's name. Raises BadParameter if an option of the command follows the program, and no `--` says whose it
-    is.
+    the program's name. Raises BadParameter if an option of the command follows the program, and no `--` says to which
+    of the two it belongs.
     """
     start = 0
     while start < len(words) and words[start].startswith("-") and words[start] not in ("-m", "--"):
@@ -96,10 +96,10 @@ def check_program(program: Sequence[str]) -> None:
 
 
 def is_module(name: str) -> bool:
-    """Whether Python finds a module of this name, as `python -m` does, also in the current folder."""
+    """Whether Python finds a module of this name. Like `python -m`, it also looks in the current folder."""
     if "" not in sys.path and os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
-    with contextlib.suppress(ModuleNotFoundError, ValueError):  # of a package before the last point; of an empty name
+    with contextlib.suppress(ModuleNotFoundError, ValueError):  # no package before the last point; an empty name
         return importlib.util.find_spec(name) is not None
     return False
 

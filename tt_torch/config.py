@@ -29,9 +29,9 @@ WATCHING = ("enable_intermediate_verification", "bisect", "profile")  # these op
 class CompilerConfig(OldNames, Checked, CompilerOptions):
     """Options of a compilation, which can be assigned to: `config.dtype = "bf16"`.
 
-    A value is checked when it is given. Raises ConfigError for one that its option does not accept, and AttributeError
-    for a name that is no option. A compilation reads a frozen copy, so a later assignment does not change it. The names
-    of tt-torch that are no options here can be assigned to as well: old_options.py.
+    A value is checked when it is given. Raises ConfigError for a value that its option does not accept, and
+    AttributeError for a name that is no option. A compilation reads a frozen copy, so a later assignment does not
+    change it. Names of tt-torch that are no options here can be assigned to as well: see old_options.py.
     """
 
     def __post_init__(self) -> None:
@@ -93,8 +93,10 @@ class CompilerConfig(OldNames, Checked, CompilerOptions):
         return self.frozen(**_overrides(os.environ if environ is None else environ))
 
     def for_compilation(self, of_pytorch: bool = True) -> CompilerConfig:
-        """`with_env`, which also warns of options that have no effect on a compilation: of a model of PyTorch, or of a
-        module that has no PyTorch graph."""
+        """Does what `with_env` does, and warns of options that have no effect on this compilation.
+
+        `of_pytorch` says whether a model of PyTorch is compiled; otherwise it is a module without a PyTorch graph.
+        """
         config = self.with_env()
         tell_idle(config, of_pytorch)
         return config
@@ -105,15 +107,15 @@ class CompilerConfig(OldNames, Checked, CompilerOptions):
             setattr(self, name, value)
 
     def set_compile_depth(self, compile_depth: CompileDepth) -> None:
-        """Assigns to `compile_depth`; a name of tt-torch."""
+        """Assigns to `compile_depth`. tt-torch has a method of this name."""
         self.compile_depth = compile_depth
 
     def set_profile_ops(self, profile_ops: bool) -> None:
-        """Assigns to `profile_ops`; a name of tt-torch."""
+        """Assigns to `profile_ops`. tt-torch has a method of this name."""
         self.profile_ops = profile_ops
 
     def reset_unique_ops(self) -> None:
-        """Forgets the ops that were recorded; a name of tt-torch."""
+        """Forgets the ops that were recorded. tt-torch has a method of this name."""
         self.unique_ops = {}
 
     def to_dict(self) -> dict[str, Setting]:
@@ -133,8 +135,9 @@ class CompilerConfig(OldNames, Checked, CompilerOptions):
 
     @property
     def names_layers(self) -> bool:
-        """Whether modules have names of layers: for options by layer, and for `tt-torch inspect --why` if a module is
-        saved. Others have none, so that equal layers share a binary; tt-mlir does not know our names."""
+        """Whether modules have names of layers. Options by layer need them, and `tt-torch inspect --why` needs them in
+        a saved module. Other modules have none, so that equal layers share a binary. tt-mlir does not know our
+        names."""
         by_layer = self.precision or (self.level and (self.optimizer_overrides or self.save_mlir))
         return self.compiler == "tt-torch" and bool(by_layer)
 
@@ -182,7 +185,7 @@ class BackendOptions(Checked):
     """The options of `torch.compile(model, backend=tt_torch.backend, options=...)`, which can be assigned to.
 
     Environment variables override `compiler_config` at every compile. A value is checked when it is given, and again at
-    every compile. Raises ConfigError for one that is not accepted, and AttributeError for a name that is no option.
+    every compile. Raises ConfigError for a value that is not accepted, and AttributeError for a name that is no option.
     """
 
     compiler_config: CompilerConfig = dataclasses.field(
@@ -227,8 +230,8 @@ class BackendOptions(Checked):
     def of(cls, given: Options, mode: str | None = None) -> BackendOptions:
         """The options that a user has given to a backend, with a mode of `torch.compile` and environment variables.
 
-        A variable wins over a mode, and a mode over the options. Raises ConfigError for anything else, and for unknown
-        names.
+        A variable wins over a mode, and a mode over the options. Raises ConfigError if `given` has another type, and
+        for unknown names.
         """
         if given is None or isinstance(given, Mapping):
             given = cls._of_dict(given or {})

@@ -1,7 +1,7 @@
 """Every exception that tt_torch raises on purpose. Each class builds its own message.
 
 Two families matter to a reader: "your program or input is not supported" (`UnsupportedOpError`,
-`ConfigError`, the input and binary errors) and "we broke" (`StageError`, `IRVerificationError`).
+`ConfigError`, the input and binary errors) and "tt_torch has a bug" (`StageError`, `IRVerificationError`).
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ __getattr__ = lazy(__name__, {"DeviceMemoryError": "memory_error"})  # its file 
 
 
 def add_note(error: Exception, note: str) -> None:
-    """Adds a line to what a traceback shows of an error. Python 3.10 has no notes: there, it becomes a line of the
-    message."""
+    """Adds a line to what a traceback shows of an error. Python 3.10 has no notes: there, the note becomes a line of
+    the message."""
     if sys.version_info >= (3, 11):
         error.add_note(note)
     else:
@@ -28,7 +28,7 @@ class TTTorchError(Exception):
 
 
 class ConfigError(TTTorchError, ValueError):
-    """An option or environment variable has a value outside what it accepts."""
+    """An option or environment variable has a value that it does not accept."""
 
     def __init__(self, option: str, got: object, accepted: str) -> None:
         super().__init__(f"{option}={got!r} is not accepted; it takes {accepted}")
@@ -215,7 +215,7 @@ class KernelMissingError(UnsupportedBinaryError):
 
 
 class PackageError(TTTorchError, ValueError):
-    """A file is no package, is damaged or of a newer version; or it has no weights."""
+    """A file is no package, is damaged, is of a newer version, or has no weights."""
 
 
 class InputCountError(TTTorchError, TypeError):
@@ -223,7 +223,7 @@ class InputCountError(TTTorchError, TypeError):
 
 
 class OpNameError(TTTorchError, ValueError):
-    """No op of a program has a name that is asked for."""
+    """No op of a program has the name that was asked for."""
 
     def __init__(self, name: str, hint: str, known: Sequence[str]) -> None:
         some = f"{', '.join(known[:8])}{' and others' if len(known) > 8 else ''}"
@@ -282,7 +282,7 @@ class DeviceError(TTTorchError):
 
 
 class AsyncError(TTTorchError, RuntimeError):
-    """A program cannot run asynchronously, or something changed what an asynchronous call had still to read."""
+    """A program cannot run asynchronously, or something changed a value before an asynchronous call had read it."""
 
     def __init__(self, reason: str, advice: str = "compile it without async_mode") -> None:
         super().__init__(f"{reason}; {advice}")
@@ -304,7 +304,7 @@ class KernelError(TTTorchError):
 
 
 class ReleasedWeightError(TTTorchError):
-    """The values of a weight are needed that was released, so that only the device has it."""
+    """The values of a weight are needed, but the weight was released, and only the device has it."""
 
 
 class ReleaseError(TTTorchError):

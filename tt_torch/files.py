@@ -12,7 +12,7 @@ from pathlib import Path
 # The endings of files of StableHLO: text, bytecode, and portable artifacts.
 STABLEHLO_SUFFIXES = (".mlir", ".mlirbc", ".stablehlo", ".vhlo")
 MLIR_BYTECODE = b"ML\xefR"  # the first bytes; a version follows in one byte, and then the producer
-# A name that does not depend on the file's: that one may be as long as names can be.
+# The temporary name does not contain the file's name, because that name may be as long as names can be.
 _TEMPORARY = ".tt_torch_unfinished."
 
 
@@ -34,7 +34,7 @@ def write_by(path: str | Path, fill: Callable[[Path], object]) -> None:
 def write_new(paths: Iterable[Path], data: bytes) -> Path:
     """Writes a file under the first of these names, all in one folder, that no file has; returns the name.
 
-    Of several processes that write at the same time, each gets a name of its own. The names must not come to an end.
+    If several processes write at the same time, each gets a name of its own. `paths` must not come to an end.
     """
     remaining = iter(paths)
     path = next(remaining)

@@ -3,8 +3,9 @@
 TTNN has no loops, and no matrix factorizations. So a model that needs them becomes several device programs, and a flow
 says when each of them runs. The values of a flow have numbers: first its inputs, then the results of each step.
 
-For `while x < 100: x = x * 2`, the flow has one input, 0, and one step, `Loop([0], condition, body, [0])`, whose result
-is 1. `condition` is a flow that runs the program of `x < 100`, and `body` one that runs that of `x * 2`.
+For `while x < 100: x = x * 2`, the flow has one input, number 0, and one step, `Loop([0], condition, body, [0])`. Its
+result is number 1. `condition` is a flow that runs the program of `x < 100`. `body` is a flow that runs the program of
+`x * 2`.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ class Run:
 
 @dataclass(frozen=True)
 class HostCall:
-    """Computes an op on the host, in PyTorch. `options` are those of the op's function, and `reason` tells users why.
-    `bytes` is how much its operands and results take.
+    """Computes an op on the host, in PyTorch. `options` are the options of the op's function. `reason` tells users why
+    the host computes the op. `bytes` is the size of its operands and results.
 
     A complex number among the inputs is a pair of real ones in a last dimension of size 2, if its position is in
     `complex_inputs`. Complex results become such pairs.
@@ -48,8 +49,8 @@ class HostCall:
 class Loop:
     """Runs `body` as long as `condition` gives true, or `steps` times.
 
-    Both flows take as many values as there are `inputs`. `body` gives new ones for the positions in `changed`. The
-    results are the last ones of these.
+    Both flows take as many values as there are `inputs`. `body` gives new values for the positions in `changed`. The
+    results are the last values at these positions.
     """
 
     inputs: list[int]
@@ -65,9 +66,9 @@ class Loop:
 
 @dataclass(frozen=True)
 class Branch:
-    """Runs one of the branches, which take all inputs but the first. The first one is the number of the branch.
+    """Runs one of the branches. The first input is the number of the branch, and the branch takes all other inputs.
 
-    A number beyond the branches chooses the last one, as the specification of StableHLO says.
+    A number beyond the branches chooses the last branch, as the specification of StableHLO says.
     """
 
     inputs: list[int]
@@ -105,9 +106,10 @@ class Flow:
 
 
 def from_json(data: Any, arguments: dict[str, tuple[int, int]]) -> Flow:
-    """The flow that `dataclasses.asdict` made JSON of. `arguments` are the numbers of inputs and results of programs.
+    """The flow in JSON that `dataclasses.asdict` has made. `arguments` has each program's numbers of inputs and
+    results.
 
-    Raises ValueError, TypeError or KeyError for something else.
+    Raises ValueError, TypeError or KeyError if the JSON is no flow.
     """
     flow = Flow(_int(data["inputs"]), [], _ints(data["results"]))
     count = flow.inputs

@@ -1,4 +1,4 @@
-"""Options that act only if another option has some value, and the warning about one that is set without it."""
+"""Options that act only if another option has some value, and the warning about an option that is set without it."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ Config: TypeAlias = Any  # a CompilerConfig, whose module imports this one
 
 
 class IdleOptionWarning(UserWarning):
-    """An option is set that has no effect on a compilation, because another option does not have the value it needs."""
+    """An option is set but has no effect on a compilation, because another option lacks the value that it needs."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Need:
     """Some options, and the condition under which they act, also in words.
 
-    If `of_machine`, an environment variable may set them without it: it describes the machine for all programs.
+    If `of_machine`, an environment variable may set them when the condition does not hold, because the variable
+    describes the machine for all programs.
     """
 
     names: tuple[str, ...]
@@ -80,7 +81,7 @@ WITH_GRAPH = (
 def tell_idle(config: Config, of_pytorch: bool = True, environ: Mapping[str, str] = os.environ) -> None:
     """Warns, once per option and process, of each option that is set and has no effect on this compilation.
 
-    It is the compilation of a model of PyTorch, or of a module that has no PyTorch graph.
+    `of_pytorch` says whether a model of PyTorch is compiled; otherwise it is a module without a PyTorch graph.
     """
     for name, text, need in _idle(config, NEEDS if of_pytorch else NEEDS + WITH_GRAPH, environ):
         message = f"{text} has no effect on this compilation: it needs {need.words}"
@@ -88,7 +89,8 @@ def tell_idle(config: Config, of_pytorch: bool = True, environ: Mapping[str, str
 
 
 def _idle(config: Config, needs: Iterable[Need], environ: Mapping[str, str]) -> Iterator[tuple[str, str, Need]]:
-    """Each option that is set without effect, how it is set, in the code or by a variable, and what it needs."""
+    """Yields each option that is set without effect, the text that sets it in the code or in a variable, and its
+    need."""
     fields = {field.name: field for field in dataclasses.fields(CompilerOptions)}
     for need in needs:
         for name in () if need.holds(config) else need.names:

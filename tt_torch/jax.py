@@ -34,7 +34,8 @@ class CompiledFunction:
         self._keys = [_kind_of_key(leaf.dtype) for leaf in results]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Raises ArgumentError for arguments in other containers, InputShapeError and InputDtypeError."""
+        """Raises ArgumentError for other containers, InputShapeError for other shapes, InputDtypeError for other
+        dtypes."""
         import jax
 
         leaves, form = jax.tree_util.tree_flatten((args, kwargs))
@@ -54,8 +55,8 @@ def compile(
     """Compiles a JAX function for arguments like `args` and `kwargs`, which may be `jax.ShapeDtypeStruct`s.
 
     The function may be jitted, and it may be a gradient: `compile(jax.grad(loss), params, x)`. Python numbers among the
-    arguments are inputs of the program. JAX lowers the function for a CPU; then this is `tt_torch.compile_stablehlo`,
-    whose errors it raises. `device` is None for the default device. Environment variables override `config`.
+    arguments are inputs of the program. JAX lowers the function for a CPU, and `tt_torch.compile_stablehlo` compiles
+    the result, and raises its errors. `device` is None for the default device. Environment variables override `config`.
     Raises ExtraMissingError if JAX is not installed.
     """
     require("jax")

@@ -1,4 +1,4 @@
-"""Names of the parts of a model, as the option `precision` has them: patterns of them, and those of weights."""
+"""Names of the parts of a model for the option `precision`: patterns of names, and the names of weights."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def _around(name: str) -> list[str]:
 def dump_weight_names(model: nn.Module, path: str | Path | None = None) -> dict[str, dict[str, str | None]]:
     """The weights of a model to which `weight_dtype` applies, as a value for `precision` that changes nothing.
 
-    These are the parameters of two or more dimensions, but those of embeddings and of convolutions with windows.
-    `path` is a JSON file to write as well. Edit the entries, and give the dict or the path as `precision`:
+    These are the parameters of two or more dimensions. Embeddings, and convolutions with windows, are left out.
+    `path` is a JSON file that is written, too. Edit the entries, and give the dict or the path as `precision`:
 
         {"layers.0.mlp.up.weight": {"weight_dtype": null}, ...}
     """

@@ -13,8 +13,8 @@ EMULATED = "only a device of Tenstorrent's library records its commands; the emu
 
 @dataclass(frozen=True)
 class Mode:
-    """A mode: whether it sets the option `enable_trace` for `device="ttnn"`, and why it means nothing more here ("" if
-    it does not)."""
+    """A mode. `records` says whether it sets the option `enable_trace` for `device="ttnn"`. `reason` says why the rest
+    of the mode has no effect here; it is "" if the mode has no other effect."""
 
     records: bool
     reason: str

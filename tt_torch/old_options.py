@@ -2,7 +2,7 @@
 
 Each row of `OldNames` is one name. It is another way to write an option (`Alias`), something that a compilation gives
 back (`Output`), a value that always holds here (`Always`), or an object of torch_xla (`Foreign`). No name is
-accepted and ignored: setting it acts, warns once per process, or raises ConfigError.
+ignored in silence: setting it has an effect, warns once per process, or raises ConfigError.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class OldName:
 
 
 class Alias(OldName):
-    """Another way to write an option. `get` makes its value from that of the option, and `set` the option's value from
-    the given value and the option's present one."""
+    """Another way to write an option. `get` makes its value from the option's value. `set` makes the option's value
+    from the given value and the option's present value."""
 
     def __init__(
         self,
@@ -71,7 +71,8 @@ class Alias(OldName):
 
 
 class Output(OldName):
-    """A field of the config's Outputs. It can be set, so that a user can install a function or begin anew."""
+    """A field of the config's Outputs. It can be set, so that a user can install a function or start with an empty
+    value."""
 
     def __get__(self, config: Config, owner: type | None = None) -> Setting:
         return self if config is None else getattr(config.outputs, self.name)
@@ -104,7 +105,7 @@ class Always(OldName):
 
 
 class Foreign(OldName):
-    """A name of something that only torch_xla has. Setting it to anything but `value` is an error.
+    """A name of something that only torch_xla has. Setting it to another value than `value` raises ConfigError.
 
     `instead` is a sentence about what to do.
     """

@@ -104,7 +104,7 @@ def run_model_proto(
     inputs: torch.Tensor | Tensors | Mapping[str, torch.Tensor],
     sess: onnxruntime.InferenceSession | None = None,
 ) -> list[np.ndarray]:
-    """The results of ONNX Runtime, as arrays."""
+    """The results of ONNX Runtime, as NumPy arrays. Raises ValueError for another number of inputs."""
     session = sess or prepare_inference_session(model_proto)
     return list(session.run(None, torch_input_to_onnx(session, inputs)))
 
@@ -114,7 +114,7 @@ def torch_input_to_onnx(
 ) -> dict[str, np.ndarray]:
     """The inputs of a session by name. A sequence is taken in order, and so is a mapping that has other names.
 
-    NumPy has no bfloat16, so such tensors become float32. Raises ValueError for another number of inputs.
+    NumPy has no bfloat16, so bfloat16 tensors become float32. Raises ValueError for another number of inputs.
     """
     names = [value.name for value in sess.get_inputs()]
     if isinstance(torch_input, Mapping) and set(torch_input) == set(names):

@@ -188,7 +188,7 @@ def option(kind: Kind, default: Setting, doc: str, env: str | None = None, old_e
 
 
 def variables(field: dataclasses.Field[Setting]) -> list[str]:
-    """The environment variables of an option, the one that wins first."""
+    """The environment variables of an option. The first one wins over the second."""
     return [name for name in (field.metadata.get("env"), field.metadata.get("old_env")) if name]
 
 
@@ -201,7 +201,7 @@ def checked(name: str, kind: Kind, value: Setting) -> Setting:
 
 
 def read(variable: str, kind: Kind, text: str) -> Setting:
-    """The value that the text of an environment variable gives; the error names the variable."""
+    """The value that the text of an environment variable gives. Raises ConfigError, which names the variable."""
     try:
         return kind.check(kind.parse(text))
     except (ValueError, KeyError, TypeError, AttributeError, OSError):
@@ -223,7 +223,7 @@ def devices() -> Kind:
 
 
 class Checked:
-    """A dataclass of options, each of which is checked when it is assigned, and normalised."""
+    """A dataclass of options. Each option is checked and normalised when it is assigned."""
 
     def __setattr__(self, name: str, value: Setting) -> None:
         fields: dict[str, dataclasses.Field[Setting]] = getattr(type(self), "__dataclass_fields__", {})
@@ -237,7 +237,7 @@ class Checked:
 
 
 def nearest(name: str, known: Iterable[str], prefix: str = "") -> str:
-    """A question for the message about an unknown name, or "" if no known one is close.
+    """A question for the message about an unknown name, or "" if no known name is close.
 
     A `prefix` that all names share does not make them similar.
     """

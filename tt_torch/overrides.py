@@ -1,4 +1,5 @@
-"""Overrides of the optimizer's choices, as text: the forms of tt-mlir's options of these names, without the op's name.
+"""Overrides of the optimizer's choices, as text. tt-mlir's options of these names have the same forms after an op's
+name.
 
 tt-mlir's users write `override-output-layout=op1=8x8:l1:block_sharded,op2=dram insert-memreconfig=op3=0:1`.
 """
@@ -35,8 +36,9 @@ _GRIDS = {"Interleaved": "1x1", "HeightSharded": r"\d+x1", "WidthSharded": r"1x\
 
 @dataclass(frozen=True)
 class Asked:
-    """The overrides of one op. They ask for facts of its result, where the optimizer chooses what is None; for operands
-    that are moved to where the result lies; and for fields of a convolution's configuration."""
+    """The overrides of one op. The first fields fix what its result is like; the optimizer chooses where they are None.
+    `moved` has operands that are moved to the place of the result. `config` has fields of a convolution's
+    configuration."""
 
     grid: tuple[int, int] | None = None
     buffer: str | None = None

@@ -19,8 +19,9 @@ def mark_sharding(tensor: torch.Tensor, mesh: DeviceMesh, spec: Sequence[Axis | 
 
         model.up.weight = tt_torch.mark_sharding(model.up.weight, mesh, ("tp", None))
 
-    `spec` has an entry for each dimension of the tensor: the axis of the mesh that splits it, several axes of which
-    each splits the parts of the one before, or None. Plain tensors beside a DTensor are on each chip.
+    `spec` has an entry for each dimension of the tensor. It is the axis of the mesh that splits the dimension, a
+    sequence of axes, or None. In a sequence, each axis splits the parts that the axis before it gives. Plain tensors
+    beside a DTensor are on each chip.
     Raises ShardingError if `spec` does not fit the tensor and the mesh.
     """
     placements = placements_of(tuple(tensor.shape), mesh, spec)
@@ -31,7 +32,7 @@ def mark_sharding(tensor: torch.Tensor, mesh: DeviceMesh, spec: Sequence[Axis | 
 def sharding_constraint(
     tensor: torch.Tensor, mesh: DeviceMesh, spec: Sequence[Axis | Sequence[Axis] | None]
 ) -> torch.Tensor:
-    """The same tensor with this sharding, inside of a model. `spec` and errors are those of `mark_sharding`."""
+    """The same tensor with this sharding, inside of a model. `spec` and errors are as in `mark_sharding`."""
     placements = placements_of(tuple(tensor.shape), mesh, spec)
     if not isinstance(tensor, DTensor):
         tensor = DTensor.from_local(tensor, mesh, [Replicate()] * mesh.ndim, run_check=False)
@@ -41,7 +42,7 @@ def sharding_constraint(
 def placements_of(
     shape: tuple[int, ...], mesh: DeviceMesh, spec: Sequence[Axis | Sequence[Axis] | None]
 ) -> list[Placement]:
-    """DTensor's placements, one for each dimension of the mesh."""
+    """DTensor's placements, one for each dimension of the mesh. Raises ShardingError as `mark_sharding` does."""
     if len(spec) != len(shape):
         raise ShardingError(
             shape, f"the spec {tuple(spec)} has {len(spec)} entries, and the tensor {len(shape)} dimensions"

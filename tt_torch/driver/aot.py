@@ -102,18 +102,18 @@ def compile_model(
     """Compiles a model for arguments of the forms of `args` and `kwargs`.
 
     The model is a module, a function or an ExportedProgram; it is not run. Without arguments, an ExportedProgram is
-    compiled for those that it was exported with. Tensors of the arguments give their shapes, dtypes and devices; they
+    compiled for the arguments of its export. Tensors of the arguments give their shapes, dtypes and devices; they
     may be fake or on `meta`, which stands for the CPU. Weights of a module may be on `meta`, too: then a package
-    without weights can be saved, and the compiled model runs once the module has its weights. Numbers and other values
+    without weights can be saved, and the compiled model runs after the module got its weights. Numbers and other values
     of the arguments become a part of the program. `options` and `mode` are those of the backend; `config` is another
     way to give options.
     With `dynamic_shapes`, in the form of torch.export and with a named Dim for each dimension that changes, the model
-    is compiled once per size in the ranges of the Dims, and a CompiledFamily is returned. `sizes` has those that are
-    compiled instead of all in the range, by the names of Dims.
+    is compiled once per size in the ranges of the Dims, and a CompiledFamily is returned. `sizes` gives the sizes to
+    compile for a Dim, by its name; without it, all sizes in the range are compiled.
     With `training`, the backward pass is compiled, too: results have gradients for the parameters, and for the
     arguments among `args` and `kwargs`, that require gradients. Otherwise results have none.
     With `weights="move"`, the first call that runs on the device releases the parameters of the model, as
-    `tt_torch.release` does: the device alone has them then. It is for one program without training. Instead of "move",
+    `tt_torch.release` does. Then only the device has them. This is for one program without training. Instead of "move",
     `weights` may be the path of a safetensors file, or a list of paths: the module, which may be on `meta`, gets the
     weights that the files have under the names of its `state_dict`. They are mapped from the files until they move.
     `mesh` is a mesh of chips, or its shape: one program then runs on all of them. If the model has DTensors, they say
@@ -151,8 +151,8 @@ def compile_model(
 
 
 def _prepare_to_move(weights: WeightSource, model: Model | ExportedProgram, several: bool) -> dict[int, torch.Tensor]:
-    """Gives the module the weights of files, if `weights` are paths. Returns those that it is to get after it was
-    compiled, because they have no values until then. Raises ConfigError if weights cannot move."""
+    """Gives the module the weights of files, if `weights` are paths. Returns the weights that the module gets only
+    after it was compiled, because they have no values until then. Raises ConfigError if weights cannot move."""
     given = [weights] if isinstance(weights, (str, Path)) else weights
     paths = [] if weights == "move" else [Path(path) for path in given]
     if any(path.suffix != ".safetensors" for path in paths):
@@ -182,7 +182,7 @@ def _members(
 def _compiled_for(
     model: Model, signature: Signature, call: Call, options: BackendOptions, training: bool
 ) -> CompiledModel:
-    """The model for the arguments of a call, which are replaced by blank ones."""
+    """Compiles the model for the arguments of a call. Blank tensors replace the tensors among these arguments."""
     compiled, blank = forms(call), _blank_for_training if training else _blank
     call.arguments = {name: with_tensors(value, lambda _, x: blank(x), name) for name, value in call.arguments.items()}
     with torch.set_grad_enabled(training), on_cpu(model):
@@ -218,7 +218,7 @@ def _for_one_binary(config: CompilerConfig | None, options: Options, mode: str |
 
 
 def _on_mesh(options: BackendOptions, mesh: DeviceMesh | Sequence[int] | None) -> BackendOptions:
-    """The options for a mesh of chips. Raises ConfigError for one that has more than two dimensions."""
+    """The options for a mesh of chips. Raises ConfigError for a mesh that has more than two dimensions."""
     if mesh is None:
         return options
     shape = tuple(mesh.shape if isinstance(mesh, DeviceMesh) else mesh)
@@ -245,8 +245,11 @@ def _blank(x: torch.Tensor) -> torch.Tensor:
 
 
 def _blank_for_training(x: torch.Tensor) -> torch.Tensor:
-    """A blank tensor that requires a gradient if `x` does. It is the result of an op if `x` is, so that the model may
-    write to it, unless `x` has gaps in memory or is a part of larger memory."""
+    """A blank tensor that requires a gradient if `x` does.
+
+    If `x` is the result of an op, the blank tensor is one, too, so that the model may write to it. This is left out if
+    `x` has gaps in memory or is a part of larger memory.
+    """
     blank = _blank(x).requires_grad_(x.requires_grad)
     result = blank if x.is_leaf else blank.clone()
     same = (result.stride(), result.storage_offset()) == (blank.stride(), blank.storage_offset())
@@ -272,8 +275,8 @@ def _captured(model: Model, call: Call) -> Capture:
 def _compiled(
     capture: Capture, inputs: Sequence[Input], options: BackendOptions
 ) -> tuple[Function, Executor, list[Program], Metadata]:
-    """The graph on the device; what runs its forward program; its forward and backward programs; AOTAutograd's
-    metadata."""
+    """Returns the graph on the device, the executor of its forward program, its forward and backward programs, and
+    AOTAutograd's metadata."""
     executors: list[Executor] = []
     programs: list[Program] = []
     names = [given.name for given in inputs]

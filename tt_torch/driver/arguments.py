@@ -72,7 +72,7 @@ class Signature:
 
     @classmethod
     def of(cls, model: Callable[..., Any], keywords: Collection[str] = ()) -> Signature:
-        """The signature of a model; `keywords` are parameters that it takes by name only, though its code hides it."""
+        """The signature of a model. It takes the parameters `keywords` by name only, which its code does not show."""
         try:
             found = inspect.signature(model.forward if isinstance(model, torch.nn.Module) else model)
         except ValueError:  # a function that is not written in Python
@@ -94,7 +94,7 @@ def parts(call: Call) -> dict[str, Any]:
 
 
 def forms(call: Call) -> dict[str, Form]:
-    """The forms of all arguments and of their parts. Raises CompileError for an object that cannot be seen into."""
+    """The forms of all arguments and of their parts. Raises CompileError for an object whose parts are not known."""
     found = parts(call)
     for name, part in found.items():
         if not isinstance(part, (torch.Tensor, Container, *PLAIN)):
@@ -172,5 +172,5 @@ def _described(form: Form) -> str:
 
 
 def device_of(x: torch.Tensor) -> torch.device:
-    """The device on which a model is compiled for an example. One without values stands for a tensor on the CPU."""
+    """The device for which an example is compiled. An example without values stands for a tensor on the CPU."""
     return torch.device("cpu") if x.is_meta or isinstance(x, FakeTensor) else x.device

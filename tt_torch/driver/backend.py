@@ -80,9 +80,10 @@ def backend(
     """Compiles a captured graph for a Tenstorrent device: `torch.compile(model, backend=tt_torch.backend)`.
 
     `options` is a BackendOptions, a CompilerConfig, or a dict of their fields. Environment variables override them.
-    `mode` is a mode of torch.compile; those that have no meaning here say so once, and why. Ops that the device does
-    not support run in eager PyTorch with a HostFallbackWarning, or raise UnsupportedOpError. Lines that Dynamo leaves
-    to Python give a GraphBreakWarning, or raise GraphBreakError. `CompilerConfig.fallback` chooses.
+    `mode` is a mode of torch.compile. A warning names, once, the part of it that has no effect here. Ops that the
+    device does not support run in eager PyTorch with a HostFallbackWarning, or raise UnsupportedOpError. Lines that
+    Dynamo leaves to Python give a GraphBreakWarning, or raise GraphBreakError. `CompilerConfig.fallback` chooses
+    between them.
     """
     return compile_captured(gm, example_inputs, BackendOptions.of(options, mode))
 
@@ -118,7 +119,8 @@ def compile_captured(
 def _in_memory_of_eager(
     gm: GraphModule, example_inputs: Sequence[object], options: BackendOptions, observer: Observer
 ) -> Function:
-    """The graph's program, from the cache if it has it, with results in the strides and in the memory of eager's."""
+    """The graph's program, which comes from the cache if it is there. Its results have the strides of eager PyTorch,
+    and share memory as there."""
 
     def compile_for(examples: Sequence[object], observer: Observer) -> Function:
         return _aot(gm, examples, options.compiler_config, options, observer)
@@ -130,8 +132,8 @@ def _in_memory_of_eager(
 def _of_concrete_sizes(
     gm: GraphModule, inputs: Sequence[object], options: BackendOptions, observer: Observer
 ) -> Function:
-    """The program of a graph with symbolic sizes for those of a call, with results in the memory of eager's. For a
-    graph that also reads values, `_aot` comes back here with the values."""
+    """The program of a graph with symbolic sizes, for the sizes of one call. Its results share memory as in eager
+    PyTorch. For a graph that also reads values, `_aot` calls this function again with the values."""
     try:
         gm = with_examples(gm, inputs)
     except DataDependentOutputException:
@@ -150,7 +152,7 @@ def _aot(
 ) -> Function:
     """Lets AOTAutograd make the graph functional. Its wrapper handles inputs that are mutated or aliased.
 
-    Raises ArgumentError for a graph that AOTAutograd would make a wrong one of, if no graph may run on the host.
+    Raises ArgumentError if AOTAutograd would make a wrong graph of it, and no graph is allowed to run on the host.
     """
     if input_forms.changes_form_of_input(gm):
         return _eager(gm, input_forms.REASON, input_forms.INSTEAD, config)
@@ -182,7 +184,8 @@ def _aot(
 
 
 def _eager(gm: GraphModule, reason: str, instead: str, config: CompilerConfig) -> Function:
-    """A graph that AOTAutograd would make a wrong one of, as eager PyTorch runs it."""
+    """Lets eager PyTorch run a graph of which AOTAutograd would make a wrong graph. Raises ArgumentError if no graph is
+    allowed to run on the host."""
     if config.fallback == "error":
         raise ArgumentError(f"{reason}; {instead}")
     return wholly_on_host(gm, reason)
@@ -195,7 +198,7 @@ def _capture(
     errors: list[Exception],
     on_mesh: Callable[[GraphModule], None],
 ) -> Function:
-    """AOTAutograd with our compilers of forward and backward graphs, whose errors are noted; inputs have `names`."""
+    """AOTAutograd with our compilers of forward and backward graphs. They note their errors. Inputs get `names`."""
     register_late_ops()
     buckets: dict[sympy.Symbol, tuple[int, ...]] = {}
     layouts: Layouts = {}
@@ -307,7 +310,7 @@ def _is_plain(config: CompilerConfig, observer: Observer) -> bool:
 
 
 def _host_decides(config: CompilerConfig, observer: Observer) -> bool:
-    """Whether the programs may be several, between which the host chooses."""
+    """Whether a graph may become several programs, between which the host chooses."""
     whole = observer.take_graph or config.fallback == "error"
     return observer.host_decides and not whole and _is_plain(config, observer)
 
@@ -343,7 +346,7 @@ class _Compiler:
         return partial(_program, config=self.config, options=self.options, observer=inner)
 
     def _piece(self, chip: int, gm: GraphModule, roles: Sequence[str]) -> Runner:
-        """The runner of a graph of which the device has all ops."""
+        """The runner of a graph. The device supports all ops of this graph."""
         config, device = self.config, self.devices[chip]
         if self.observer.make_executor:
             return self.observer.make_executor(gm, roles, config, device)
@@ -370,7 +373,7 @@ def _runner(
     compiler = _Compiler(config, options, observer, devices_of(program, options))
     eager = as_function(program) if config.mesh_shape == (1, 1) else None  # the host cannot exchange values of chips
     plan = make_exact(program, strict=config.fallback == "strict-dtype", flag=observer.flag)
-    if not plan.flagged:  # the flag may send a call to the host that has run, with the inputs as they were
+    if not plan.flagged:  # after a flag, the host repeats the call, and needs the inputs as they were
         mark(program, updates)
     device_runner = compiler.whole(program, roles)
     for runner in device_runner.pieces if isinstance(device_runner, HostProgram) else [device_runner]:
@@ -380,7 +383,7 @@ def _runner(
     resident = [i for i, role in enumerate(roles) if role != "input"]
     if not plan.check:
         return ExactRunner(device_runner, eager, plan, resident, None)
-    # The check has outputs of its own: the owner of the config asked about the program.
+    # The check has outputs of its own, because the owner of the config asked only about the program.
     apart = dataclasses.replace(compiler, config=dataclasses.replace(config))
     check = apart.whole(plan.check, [roles[i] for i in plan.checked])
     return ExactRunner(device_runner, eager, plan, resident, check)

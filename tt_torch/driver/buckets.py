@@ -33,14 +33,14 @@ class BucketedProgram:
         compile_for: CompileFor,
         layouts: Layouts,
     ) -> None:
-        """Fills `layouts` with the symbols of dimensions that have several of them; a backward graph reads this."""
+        """Fills `layouts` with the symbols of dimensions that have several symbols. A backward graph reads it."""
         self._gm, self._buckets, self._decompositions = gm, buckets, decompositions
         self._compile_for, self._layouts = compile_for, layouts
         self._inputs = [n for n in gm.graph.nodes if n.op == "placeholder"]
         self._outputs = next(n for n in gm.graph.nodes if n.op == "output").args[0]
         self._roles = [role for role, n in zip(roles, self._inputs, strict=True) if _is_tensor(n)]
         self._programs: dict[tuple[int, ...], tuple[Function, Padding]] = {}
-        # so that errors are raised at compile time
+        # compiled now, so that errors are raised at compile time
         self._program({s: int(hint) for s, hint in _hints(self._inputs).items()})
 
     def __call__(self, inputs: list[Argument]) -> list[Result]:

@@ -20,14 +20,14 @@ from tt_torch.torch_private.distributed import one_process
 Model: TypeAlias = Callable[..., Any]  # a torch.nn.Module or a function
 Metadata: TypeAlias = Any  # of AOTAutograd: which inputs a graph writes to, and how many outputs it has
 
-# Dynamo leaves frames out of the stack traces of ops if the name of their file has this form: those of torch.nn.
+# If the name of a frame's file has this form, as in torch.nn, Dynamo leaves the frame out of the stack traces of ops.
 _NO_LINE_OF_THE_USERS = "<compile_model>/torch/nn/modules"
 
 
 @contextmanager
 def on_cpu(model: Model) -> Iterator[None]:
     """Weights on `meta` are tensors on the CPU in this context, or DTensors on the device of their mesh. Nobody writes
-    to them, so that those on the CPU take no memory."""
+    to them, so the tensors on the CPU take no memory."""
     replaced: list[tuple[torch.nn.Module, str, torch.Tensor]] = []
     made: dict[int, torch.Tensor] = {}
     modules = list(model.modules()) if isinstance(model, torch.nn.Module) else []
@@ -78,8 +78,8 @@ class Compilation:
 def by_itself(model: Model) -> Function:
     """The model as a function with its own code, so that no line of this file is a location of an op.
 
-    The globals are those of the model's code, because Dynamo imports other modules by name, and code from `exec` may
-    have none.
+    Its globals are the globals of the model's code, because Dynamo imports other modules by name, and code from `exec`
+    may have no name.
     """
 
     def call(*args: Argument, **kwargs: Argument) -> Result:

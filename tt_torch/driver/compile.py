@@ -43,7 +43,7 @@ Watch: TypeAlias = Callable[[str, Form], None]  # is called with each form of th
 
 @dataclass
 class CompiledGraph(CompiledProgram):
-    """The result of a compilation, up to the configured depth; without a binary if it stops before it."""
+    """The result of a compilation up to the configured depth. It has no binary if the compilation stops earlier."""
 
     timings: pipeline.Timings = field(default_factory=pipeline.Timings)
 
@@ -113,7 +113,10 @@ def _reported(ops: int, name: str) -> Iterator[pipeline.Timings]:
 
 
 def compile_module(module: ir.Module, config: CompilerConfig, watch: Watch | None = None) -> bytes:
-    """The binary of a StableHLO module, which is changed on the way. For `watch` and errors see compile_graph."""
+    """The binary of a StableHLO module, which is changed on the way. For `watch` and errors see compile_graph.
+
+    Raises ConfigError if `mesh_shape` is neither (1, 1) nor the mesh of the module.
+    """
     dump = Dump(config, watch)
     if config.mesh_shape not in ((1, 1), mesh_of(module)):
         raise ConfigError("mesh_shape", config.mesh_shape, f"{mesh_of(module)}, the mesh of the module")

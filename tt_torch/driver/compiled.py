@@ -25,7 +25,7 @@ from tt_torch.files import write
 class _Packable:
     """A model that can become a package. `pickle` and `copy.deepcopy` make the LoadedModel that a saved package gives.
 
-    It has weights of its own. All of this raises PackagingError for a model that cannot be a package.
+    This LoadedModel has weights of its own. All of this raises PackagingError for a model that cannot be a package.
     """
 
     def __init__(self, compilations: Sequence[Compilation], family: Family | None, device: Device) -> None:
@@ -44,7 +44,7 @@ class _Packable:
         return model.named_parameters() if isinstance(model, torch.nn.Module) else iter(())
 
     def parameters(self) -> Iterator[torch.nn.Parameter]:
-        """The parameters of the model, such as an optimizer takes."""
+        """The parameters of the model, which can be given to an optimizer."""
         return (parameter for _, parameter in self.named_parameters())
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -57,8 +57,9 @@ class _Packable:
 class CompiledModel(_Packable):
     """A callable like the model, which runs one binary. It never compiles anything again.
 
-    Its calls take arguments of the forms that it was compiled for. Others raise InputShapeError, InputDtypeError or
-    ArgumentError. `binary` is the content of the .ttnn file. `executor` has the inputs of the program and their roles.
+    Its calls take arguments of the forms that it was compiled for. Other arguments raise InputShapeError,
+    InputDtypeError or ArgumentError. `binary` is the content of the .ttnn file. `executor` has the inputs of the
+    program and their roles.
     """
 
     def __init__(self, compilation: Compilation, function: Function, executor: Executor) -> None:
@@ -74,8 +75,8 @@ class CompiledModel(_Packable):
     def save(self, path: str | Path, weights: bool = True) -> None:
         """Writes a package, which runs by itself, if the name ends in `.ttpkg`; otherwise the binary alone.
 
-        An existing file is replaced only once the new one is complete. A package without `weights` has none of those
-        that the model's `state_dict` has. Raises PackagingError for a model that cannot be a package.
+        An existing file is replaced only after the new one is complete. If `weights` is False, the package has no
+        weight of the model's `state_dict`. Raises PackagingError for a model that cannot be a package.
         """
         if Path(path).suffix == ".ttpkg":
             self._write(path, weights)

@@ -19,7 +19,7 @@ class Container:
     """A container that is taken apart.
 
     `parts` have names such as `[0]`, `['ids']` or `.logits`. `text` is the same for containers of the same kind.
-    `rebuilt` makes a container of this kind of other parts, in the same order.
+    `rebuilt` makes a container of the same kind from other parts, which are in the same order.
     """
 
     text: str

@@ -22,8 +22,8 @@ class Piece(Protocol):
 
 
 def move_once(outer: GraphModule, pieces: Mapping[str, Piece], is_view: Callable[[Node], bool]) -> None:
-    """Rewrites the calls of a partitioned graph, whose device subgraphs, loops and branches are submodules, run by
-    `pieces`.
+    """Rewrites the calls of a partitioned graph. Its device subgraphs, loops and branches are submodules, which
+    `pieces` run.
 
     A result that another device subgraph reads stays on the device, also if it is read through views; `is_view` tells
     which nodes are views. Host ops read one copy of it. A host tensor that several device subgraphs read is copied
@@ -47,7 +47,7 @@ def _read_by(node: Node, calls: Collection[Node], is_view: Callable[[Node], bool
 def with_views(
     graph: torch.fx.Graph, results: Collection[Node], calls: Collection[Node], is_view: Callable[[Node], bool]
 ) -> set[Node]:
-    """Results of device subgraphs, and the views of them that device subgraphs read. `calls` are those of subgraphs."""
+    """Results of device subgraphs, and the views of them that device subgraphs read. `calls` call subgraphs."""
     there = set(results)
     for node in graph.nodes:
         if is_view(node) and there & set(node.all_input_nodes) and _read_by(node, calls, is_view):

@@ -57,7 +57,11 @@ def compile_data_parallel(
 
 
 def _with_the_batch(gm: GraphModule, examples: Sequence[object], chips: int) -> list[int]:
-    """The positions of inputs whose first dimension is the batch: that of the first tensor that is not a weight."""
+    """The positions of inputs whose first dimension is the batch.
+
+    The batch is the first dimension of the first tensor that is not a weight. Raises ShardingError if there is none, or
+    if the batch is not a multiple of `chips`.
+    """
     nodes = gm.graph.find_nodes(op="placeholder")
     tensors = [i for i, x in enumerate(examples) if isinstance(x, torch.Tensor) and x.dim() and not is_weight(nodes[i])]
     if not tensors:

@@ -1,4 +1,4 @@
-"""PyTorch's `while_loop` and `cond`: device programs, of which the host decides what runs next.
+"""PyTorch's `while_loop` and `cond` as device programs. The host decides which program runs next.
 
 A loop has a program for its condition and one for its body. Values of the loop stay on the device from one step to the
 next. `cond` has a program for each branch, and only one of them runs. Parts of these programs that the device does not
@@ -26,7 +26,7 @@ CompileBody: TypeAlias = Callable[[GraphModule, Sequence[str]], Program]
 
 
 class Decision(torch.nn.Module):
-    """What takes the place of an op: its programs, of which those in `returning` give its results.
+    """Takes the place of an op, and has its programs. The programs in `returning` give the results of the op.
 
     `kinds` are the roles of the op's inputs. Weights keep their memory, and each program has a copy on the device.
     """
@@ -95,7 +95,7 @@ def _takes_device_tensors(program: Program) -> bool:
 
 
 def _leave_results_on_device(program: Program) -> None:
-    """All but the flag of exact integers, which the host reads."""
+    """Lets all results stay on the device, except the flag of exact integers, which the host reads."""
     exact = program.runner
     assert isinstance(exact, ExactRunner) and isinstance(exact.runner, Executor)
     for position in range(len(exact.runner.compiled.output_dtypes) - exact.plan.flagged):
@@ -144,8 +144,8 @@ def compile_decisions(outer: GraphModule, roles: Sequence[str], compile_body: Co
 
 @dataclass(frozen=True)
 class Form:
-    """The parts of an op: the graphs that it calls, their operands, all that it reads, and what must be tensors of
-    these, because a step or a call changes it. Other operands may be numbers, such as the sizes of a tensor."""
+    """The parts of an op: the graphs that it calls, their operands, and all that it reads. What is in `changing` must
+    be tensors, because a step or a call changes it. Other operands may be numbers, such as the sizes of a tensor."""
 
     graphs: Sequence[Node]
     operands: Sequence[Argument]

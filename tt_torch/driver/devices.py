@@ -127,9 +127,9 @@ def devices_of(program: GraphModule, options: BackendOptions) -> dict[int, Devic
 
 
 def devices_at(places: Set[torch.device], options: BackendOptions) -> dict[int, Device]:
-    """The same for a program whose tensors are on these chips, or on the CPU.
+    """The devices of a program whose tensors are on these chips, or on the CPU: see devices_of.
 
-    All chips of a mesh have their tensors on one device of PyTorch, so that it does not matter on which.
+    All chips of a mesh have their tensors on one device of PyTorch. It does not matter which device this is.
     """
     names = " and ".join(sorted(map(str, places)))
     config = options.compiler_config

@@ -23,9 +23,9 @@ Found: TypeAlias = tuple[Dimension, Dim]  # a dimension, and the Dim that has it
 
 
 def family_of(dynamic_shapes: DynamicShapes, sizes: Mapping[str, Sequence[int]], call: Call) -> Family:
-    """The family for the Dims of `dynamic_shapes`. Some Dims have `sizes`, by name, instead of all in their range.
+    """The family for the Dims of `dynamic_shapes`. A Dim has its `sizes`, by its name, or all sizes in its range.
 
-    Raises ConfigError for something else, for examples that do not fit, and for a family of too many programs.
+    Raises ConfigError for another form of these, for examples that do not fit, and for a family of too many programs.
     """
     found = list(_paired(list(call.arguments.items()), dynamic_shapes, ""))
     roots: dict[str, Dim] = {}
@@ -69,9 +69,9 @@ def resized(call: Call, family: Family, sizes: Mapping[str, int]) -> Call:
 
 
 def _like(x: torch.Tensor, shape: Sequence[int]) -> torch.Tensor:
-    """A dense tensor of this shape, whose dimensions have the same order in memory as those of `x`.
+    """A dense tensor of this shape. Its dimensions have the same order in memory as the dimensions of `x`.
 
-    It requires a gradient if `x` does, as a leaf or as the result of an op.
+    It requires a gradient if `x` does. It is a leaf if `x` is one, and otherwise the result of an op.
     """
     strides = x.stride()
     order = sorted(range(x.dim()), key=lambda i: -strides[i])
@@ -95,7 +95,7 @@ def _end(root: Dim) -> int:
 
 
 def _paired(values: Sequence[tuple[str, Any]], spec: Spec, name: str) -> Iterator[Found]:
-    """The dynamic dimensions of the parts of a container, or of all arguments, which have no container's name."""
+    """The dynamic dimensions of the parts of a container, or of all arguments, for which `name` is empty."""
     if spec is None:
         return
     keys = [key.removeprefix(".").strip("[]'\"") for key, _ in values]

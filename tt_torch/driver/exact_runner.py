@@ -1,4 +1,4 @@
-"""Runs a program where the device is exact, and eager PyTorch elsewhere. This imports no compiler."""
+"""Runs a program if the device computes a call exactly, and otherwise eager PyTorch. This imports no compiler."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ class ExactRunner:
         resident: Sequence[int],
         check: Runner | None = None,
     ) -> None:
-        """`check` runs the graph `plan.check` before the program. Without `eager`, an inexact call is an error."""
+        """`check` runs the graph `plan.check` before the program. Without `eager`, an inexact call raises
+        InexactError."""
         self.runner, self.eager, self.plan, self.check = runner, eager, plan, check
         self.resident = frozenset(resident)
         self._seen: dict[int, tuple[Any, ...]] = {}  # resident inputs that are known to fit

@@ -36,7 +36,7 @@ class CompiledProgram:
     output_strides: list[tuple[int, ...] | None] | None  # None for contiguous results; None if all are
     output_devices: list[torch.device] | None = None  # None when all are on the CPU
     compare_weights: bool = False  # the option of this name
-    updates: dict[int, int] = field(default_factory=dict)  # the input of which a result is the new value
+    updates: dict[int, int] = field(default_factory=dict)  # for a result that is the new value of an input: this input
     is_for_mesh: bool = False  # whether several chips run it
 
 
@@ -47,14 +47,14 @@ class Executor:
         self.compiled, self.device = compiled, device
         self.executable = self._load()
         self.executable.compare_weights = compiled.compare_weights
-        self.executable.guarded = True  # a compilation that Dynamo does not call says otherwise
+        self.executable.guarded = True  # a compilation that Dynamo does not call sets it to False
         self.executable.updates = compiled.updates
         self.last_arguments: list[torch.Tensor] | None = None  # kept while `keep_arguments` is set
         self.keep_arguments = False
         self.resident = frozenset(i for i, kind in enumerate(compiled.kinds) if kind in KEPT)
 
     def _load(self) -> Program:
-        """The program on the device. One for several chips takes and returns whole tensors."""
+        """The program on the device. A program for several chips takes and returns whole tensors."""
         if isinstance(self.device, runtime.Device):
             binary = runtime.Binary(self.compiled.binary)
             if math.prod(binary.programs[0].mesh_shape) > 1:

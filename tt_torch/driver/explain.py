@@ -86,9 +86,9 @@ def explain(model: torch.nn.Module | Function, *args: Argument, **kwargs: Argume
     """Lists the graphs, graph breaks, host ops, moved bytes and recompilations of two calls `model(*args, **kwargs)`.
 
     The graphs are compiled completely, with the options of the environment variables, but eager PyTorch computes their
-    results on the host. What the model changes, such as its statistics, is changed as by two calls. The second call
-    shows what is compiled again for the same arguments. Calls with other shapes may be compiled again, too. Compiled
-    programs of the user's are neither used nor affected.
+    results on the host. The two calls really change what the model changes, such as its statistics. The second call
+    shows what is compiled again for the same arguments. Calls with other shapes may be compiled again, too. This
+    neither uses nor changes programs that were compiled before.
     """
     found = _Found()
     backend = found.backend(BackendOptions(compiler_config=_config()))
@@ -153,7 +153,7 @@ class _Found:
 
 
 def _border(graph: fx.Graph) -> Crossing:
-    """The bytes that cross for a graph that is one program."""
+    """The values that cross for a graph that is one program."""
     return {n for n in graph.find_nodes(op="placeholder") if n.users}, set(graph.output_node().all_input_nodes)
 
 
@@ -168,8 +168,8 @@ def _between_programs(outer: fx.Graph) -> Crossing:
 def _moved(graph: fx.Graph, up: set[fx.Node], down: set[fx.Node], roles: Sequence[str]) -> Moved:
     """The bytes of the nodes that go to the device (`up`) and to the host (`down`).
 
-    `roles` are those of the graph's first placeholders; those after them are constants. Tensors that are on the device
-    before or after a call do not move.
+    `roles` are the roles of the graph's first placeholders; all later placeholders are constants. Tensors that are on
+    the device before or after a call do not move.
     """
     inputs = graph.find_nodes(op="placeholder")
     resident = {n for n, role in zip_longest(inputs, roles, fillvalue="constant") if role != "input"}

@@ -24,7 +24,7 @@ class Dimension:
     offset: int
 
     def of(self, size: int) -> int:
-        """The size of this dimension, if that which has the name is `size`: 2 * d + 1 is 7 for 3."""
+        """The size of this dimension if the size that has the name is `size`. For 2 * d + 1 and d = 3 this is 7."""
         return self.factor * size + self.offset
 
     @property

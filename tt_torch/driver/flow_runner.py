@@ -65,7 +65,8 @@ class FlowRunner:
 
 
 def on_host(step: HostCall, given: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    """The results of an op of the host. Raises KernelError if PyTorch cannot compute it."""
+    """The results of an op of the host. Raises KernelError if PyTorch cannot compute it, and PackageError if the op has
+    another number of results than the package says."""
     try:
         results = _computed(step, [x.cpu() for x in given])
     except (RuntimeError, TypeError, ValueError, IndexError) as error:
@@ -102,7 +103,8 @@ def _last_readers(flow: Flow) -> list[list[int]]:
 
 
 def _keep_on_device(flow: Flow, executors: Mapping[str, Executor], inside: bool) -> None:
-    """Lets programs leave those results on the device that other programs read. `inside`: so are the flow's results."""
+    """Lets programs leave results on the device if other programs read them. If `inside`, those also read the results
+    of the flow."""
     read = {i for step in flow.steps if not isinstance(step, HostCall) for i in step.inputs}
     read |= set(flow.results) if inside else set()
     count = flow.inputs

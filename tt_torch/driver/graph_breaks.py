@@ -1,4 +1,4 @@
-"""Graph breaks are told, because what is between two graphs runs in Python, on the host."""
+"""Tells the user about graph breaks, because the code between two graphs runs in Python, on the host."""
 
 from __future__ import annotations
 

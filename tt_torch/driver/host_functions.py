@@ -1,7 +1,7 @@
 """Ops of StableHLO programs that the host computes, as functions of PyTorch. This imports no compiler.
 
-A function takes the operands and the options of a HostCall, and returns all results. Those of LAPACK's functions are in
-the order in which JAX names them. The last one is then `info`: 0 for a matrix for which the function succeeded.
+A function takes the operands and the options of a HostCall, and returns all results. The results of LAPACK's functions
+are in the order in which JAX names them. The last of them is `info`: 0 for a matrix for which the function succeeded.
 """
 
 from __future__ import annotations
@@ -96,8 +96,9 @@ def _svd(a: Tensor, full: bool) -> Results:
 def _eig(a: Tensor) -> Results:
     """The eigenvalues, as real and imaginary parts if the matrix is real, the left and the right eigenvectors.
 
-    The left ones are the columns of the inverse of the right ones, conjugated, with length 1. They are NaN for a matrix
-    that lacks eigenvectors. LAPACK gives the largest element of a complex vector no imaginary part.
+    The right eigenvectors are the columns of a matrix. The left ones are the columns of the conjugate transpose of its
+    inverse, with length 1. They are NaN for a matrix that lacks eigenvectors. As in LAPACK, the largest element of a
+    complex vector has no imaginary part.
     """
 
     def one(matrix: Tensor) -> Results:
@@ -127,7 +128,7 @@ def _tridiagonal_solve(lower: Tensor, diagonal: Tensor, upper: Tensor, b: Tensor
 
 @_function
 def _fft(x: Tensor, kind: str, lengths: list[int]) -> Results:
-    """The transform over the last dimensions; `lengths` are those of the real numbers."""
+    """The transform over the last dimensions. `lengths` are their lengths: before an RFFT, and after an IRFFT."""
     dims = list(range(-len(lengths), 0))
     functions = {"FFT": torch.fft.fftn, "IFFT": torch.fft.ifftn, "RFFT": torch.fft.rfftn, "IRFFT": torch.fft.irfftn}
     return (functions[kind](x, lengths, dims),)
@@ -135,7 +136,7 @@ def _fft(x: Tensor, kind: str, lengths: list[int]) -> Results:
 
 def _by_matrix(compute: Callable[[Tensor], Results], a: Tensor) -> Results:
     """The results for each matrix of a batch, and `info`. All results are NaN for a matrix with infinities or NaN, and
-    for one with which LAPACK does not come to an end."""
+    for a matrix for which LAPACK fails."""
     batch, found, failed = a.shape[:-2], [], []
     example = compute(torch.eye(*a.shape[-2:], dtype=a.dtype))  # the forms of the results
     no_numbers = tuple(torch.full_like(x, torch.nan) for x in example)

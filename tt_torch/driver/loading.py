@@ -1,4 +1,4 @@
-"""Running a saved binary. This imports neither torch-mlir nor the compiler."""
+"""Runs a saved binary. This imports neither torch-mlir nor the compiler."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from tt_torch.runtime.buffers import RESULT_TYPES
 
 
 class LoadedProgram:
-    """A saved program as a callable: takes its inputs in order as tensors, weights included, returns a tuple.
+    """A saved program as a callable. It takes its inputs in order as tensors, weights included, and returns a tuple.
 
     `inputs` and `outputs` describe them (shape, dtype, layout, buffer). Inputs that the program expects in host memory
-    are weights: they are prepared on the device once, and again only after such a tensor has changed (docs/weights.md).
+    are weights. They are prepared on the device once, and again only after such a tensor has changed (docs/weights.md).
     """
 
     def __init__(self, binary: bytes, device: Device | None = None) -> None:
@@ -54,8 +54,8 @@ def load(path: str | Path, device: Device | None = None) -> LoadedProgram | Load
     TT_TORCH_ARCH name.
 
     A package gives a LoadedModel. Raises PackageError for a damaged or newer package, BinaryFormatError for a damaged
-    or foreign file, SchemaError for an unknown version of the binary's format, UnsupportedBinaryError when it has ops
-    without a kernel, and FileNotFoundError.
+    or foreign file, SchemaError for an unknown version of the binary's format, UnsupportedBinaryError for ops without a
+    kernel, and FileNotFoundError if there is no file.
     """
     if is_package(path) or Path(path).suffix == ".ttpkg":  # a damaged package must not be taken for a binary
         return LoadedModel(read(path), device)

@@ -34,15 +34,15 @@ def compile_onnx(
 ) -> LoadedModel:
     """Compiles an ONNX model, or the model in a file, for a device; None is the default device.
 
-    `constants` gives the values of inputs by their names in the model: those that decide shapes, axes or branches must
-    be given, and none of them is an input of the result. `shapes` gives the shapes of inputs with open dimensions, by
-    their names; a dimension with a name has the same size in all inputs. The result takes tensors
+    `constants` gives the values of inputs by their names in the model. Inputs that decide shapes, axes or branches must
+    be given there. The result does not take the inputs that are given there. `shapes` gives the shapes of inputs with
+    open dimensions, by their names; a dimension with a name has the same size in all inputs. The result takes tensors
     in the order of the model's inputs, or by their names; characters that an identifier cannot have are
     written as `_`. It returns a tensor, or a tuple if the model has several outputs. Matrices and filters among the
-    initializers and constants are weights by their names, so that `load_state_dict` takes others. Environment variables
-    override `config`.
+    initializers and constants are weights by their names, so that `load_state_dict` can replace them. Environment
+    variables override `config`.
     Raises CompileError, UnsupportedOpError for an op that the device does not support, ExtraMissingError if the package
-    `onnx` is not installed, and OSError.
+    `onnx` is not installed, and OSError for a file that cannot be read.
     """
     chosen = (config or CompilerConfig()).for_compilation(of_pytorch=False)
     if isinstance(model, (str, Path)):

@@ -1,9 +1,10 @@
 """Programs for inputs that overlap in memory.
 
-AOTAutograd makes one input of those that overlap if the graph writes to one of them. It takes their places in memory
-from the examples, and sets no guards on them: a later call with `x[0]` instead of `x[1]` beside `x` would write to
-another place, and one whose inputs overlap only now would not see its own writes. It also looks for results that are
-such inputs at the offset of a tensor that the program returns, which on the device has memory of its own.
+If a graph writes to one of several inputs that overlap, AOTAutograd makes one input of them. It takes their places in
+memory from the examples, and sets no guards on these places. A later call with `x[0]` instead of `x[1]` beside `x`
+would write to another place. A later call whose inputs overlap for the first time would not see its own writes.
+AOTAutograd also looks for results that are such inputs. It expects them at the offset of a tensor that the program
+returns, but on the device this tensor has memory of its own.
 """
 
 from __future__ import annotations
@@ -46,9 +47,10 @@ class Group:
 
 
 def once_per_overlap(gm: GraphModule, examples: Sequence[object], build: Build, fallback: str) -> Function:
-    """The function that `build` makes of a captured graph. If the graph writes to inputs, one is made per way in which
-    these overlap, and if it counts places from the begin of a memory, one per set of offsets of the inputs. `Variants`
-    says how many are kept.
+    """The function that `build` makes of a captured graph. `Variants` says how many such functions are kept.
+
+    If the graph writes to inputs, one function is made for each way in which the inputs overlap. If the graph counts
+    places from the begin of a memory, one function is made for each set of offsets of the inputs.
 
     Inputs that overlap and need gradients, or have several dtypes, are left to eager PyTorch. If `fallback` is "error",
     they raise ArgumentError.
@@ -85,8 +87,8 @@ def refusing_overlaps(
 ) -> Function:
     """The function that `build` makes of a captured graph for several chips.
 
-    If the graph writes to inputs, a call with two that overlap raises MeshError. `memory` gives what the first chip has
-    of an input.
+    If the graph writes to inputs, a call in which two inputs overlap raises MeshError. `memory` gives the part of an
+    input that the first chip has.
     """
     context, names = TracingContext.get(), [source(node) for node in gm.graph.find_nodes(op="placeholder")]
     context.fw_metadata = None  # of another graph, or of none
@@ -177,7 +179,7 @@ def _program(
 def _in_one_memory(gm: GraphModule, examples: Sequence[Argument], groups: Sequence[Group], build: Build) -> Function:
     """A program that takes one input for each group, with views of it instead of the inputs.
 
-    It takes the place of the first one; tensors without elements take the places of the others.
+    The new input takes the place of the group's first input. Tensors without elements take the places of the others.
     """
     gm = copied(gm)
     placeholders, parts = gm.graph.find_nodes(op="placeholder"), set[Node]()

@@ -35,7 +35,7 @@ CompilePiece = Callable[[GraphModule, Sequence[str]], Runner]
 @dataclass(frozen=True)
 class HostOp:
     """An op that runs on the host `count` times per call. `location` is the first line of the user's code that calls
-    it; `bytes` is how much crosses between host and device for it, per call."""
+    it; `bytes` is the number of bytes that cross between host and device for it in each call."""
 
     op: str
     count: int
@@ -52,7 +52,7 @@ class HostOp:
 class HostFallbackWarning(UserWarning):
     """Some ops of a compiled graph run on the host, in eager PyTorch; `ops` lists them with the reasons.
 
-    It stands at the line of the first of them.
+    The warning is given at the line of the first of these ops.
     """
 
     def __init__(self, ops: Sequence[HostOp]) -> None:
@@ -72,7 +72,7 @@ class HostProgram:
 
 
 def wholly_on_host(gm: GraphModule, reason: str) -> Function:
-    """A captured graph as eager PyTorch runs it, with a warning that gives the reason."""
+    """Lets eager PyTorch run a captured graph, and gives a warning with the reason."""
     user_code.warn(HostFallbackWarning([HostOp("the whole graph", 1, "", reason, 0)]))
     forward: Function = gm.forward
     return forward
@@ -83,8 +83,8 @@ def compile_with_host_ops(
 ) -> Runner:
     """Returns a runner for the graph. Warns with HostFallbackWarning if a part of it runs on the host.
 
-    `gm` is functional, has only tensors at its border, and may be changed; `roles` are those of its placeholders.
-    `compile_body` compiles a graph that `while_loop` or `cond` calls; without it, these run on the host.
+    `gm` is functional, has only tensors at its border, and may be changed. `roles` are the roles of its placeholders.
+    `compile_body` compiles a graph that `while_loop` or `cond` calls; without it, these ops run on the host.
     """
     reason, named = "", ""
     if not refused(computing(gm.graph)):
@@ -154,7 +154,8 @@ def refused(nodes: Sequence[Node]) -> dict[Node, str]:
 
 
 def probe(nodes: Sequence[Node], compile_piece: Callable[[GraphModule, Sequence[str]], object]) -> dict[Node, str]:
-    """Compiles each form of op (target, arguments, shapes, dtypes) by itself; returns the failing ones with reasons."""
+    """Compiles each form of op (target, arguments, shapes, dtypes) by itself. Returns the ops that fail, with
+    reasons."""
     verdicts: dict[str, str] = {}
     host = refused(nodes)
     for node in nodes:
@@ -212,9 +213,9 @@ def split(gm: GraphModule, host: dict[Node, str]) -> tuple[GraphModule, dict[str
 
 
 def _second_readings(nodes: dict[Node, int | None], proposed: set[Node]) -> dict[Node, None]:
-    """Views at the border of tensors that the subgraph reads anyway, and views of such views.
+    """Views at the border whose tensors the subgraph reads anyway, and views of these views.
 
-    Outside of the subgraph, both the tensor and its view would cross to the device.
+    If the view stayed outside of the subgraph, both the tensor and its view would cross to the device.
     """
     read = {n for node in nodes for n in node.all_input_nodes}
     here, leading = {*nodes, *read}, dict[Node, None]()
@@ -256,7 +257,7 @@ def report(
 
 
 def _crossing(node: Node, device: set[str]) -> int:
-    """Bytes that a host op reads from device subgraphs, plus bytes that these read from the op, also through views."""
+    """Bytes that a host op reads from device subgraphs, plus bytes that they read from it, also through views."""
     read = {n for source in node.all_input_nodes for n in _through(source, device, lambda n: n.all_input_nodes)}
     results = [n for n in node.users if n.target is operator.getitem] or [node]
     written = {r for r in results if any(n.name in device for u in r.users for n in _through(u, device, _users))}
@@ -307,7 +308,7 @@ def _signature(node: Node) -> str:
 
 
 def _alone(node: Node) -> GraphModule:
-    """A graph of one op, which returns those of its results that have readers."""
+    """A graph of one op. It returns the results of the op that have readers."""
     graph = Graph()
     inputs = {n: graph.placeholder(f"x{i}") for i, n in enumerate(node.all_input_nodes)}
     for original, placeholder in inputs.items():

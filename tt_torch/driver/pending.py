@@ -43,8 +43,8 @@ class Pending:
 
 
 def to_host(results: T) -> T:
-    """`results` of asynchronous calls with a tensor for each Pending; lists, dicts and registered classes of them are
-    taken apart. Waits for the calls, and raises the error of the first one that failed."""
+    """The `results` of asynchronous calls, with a tensor instead of each Pending, also in lists, dicts and registered
+    classes. Waits for the calls, and raises the error of the first call that failed."""
     waited_for: T = tree_map_only(Pending, lambda pending: pending.result(), results)
     return waited_for
 
@@ -52,9 +52,9 @@ def to_host(results: T) -> T:
 def asynchronous(gm: GraphModule, run: Function, config: CompilerConfig, name: Callable[[str], str]) -> Function:
     """`run`, compiled from `gm`, as a function that returns a Pending for each of its results at once.
 
-    The calls run in threads, one more than there are stages. Weights stay on the device, so they must not be written
-    before the call has ended; all other inputs are copied when the call is made. `name` translates names of inputs.
-    Raises AsyncError if the calls must not overlap.
+    The calls run in threads; there is one thread more than stages. Weights stay on the device, so they must not be
+    written before the call has ended. All other inputs are copied when the call is made. `name` translates names of
+    inputs. Raises AsyncError if the calls must not overlap.
     """
     weights = _weights(gm, name)
     (output,) = gm.graph.find_nodes(op="output")

@@ -25,10 +25,10 @@ class HasParameters(Protocol):
 def release(model: HasParameters) -> int:
     """Gives up the memory of the parameters that programs have on the emulated device. Returns the number of bytes.
 
-    The programs that have run go on to run. All else that needs the values raises ReleasedWeightError, which names the
-    parameter. Parameters of integers, those that no program uses, and those that a program updates stay as they are. A
-    module that was released before stays so. Raises ReleaseError, and releases nothing, if no device has a parameter
-    of the model, or if one was changed after the last call.
+    Programs that have run before can still run. Everything else that needs the values raises ReleasedWeightError, which
+    names the parameter. A parameter stays as it is if it has integers, if no program uses it, or if a program updates
+    it. A module that was released before stays released. Raises ReleaseError, and releases nothing, if no device has a
+    parameter of the model, if a parameter was changed after the last call, or if torch.compile made the program.
     """
     devices = [device for device in list(runtime.devices) if device.is_open]
     given = [(name, memory) for name, p in model.named_parameters() if p.is_floating_point() for memory in _memory(p)]

@@ -81,9 +81,9 @@ class Running:
 
 
 def time_left(running: Running, earlier: ProgramReport | None) -> float:
-    """An estimate of the seconds that are left: those of the same steps of an earlier program, for as many ops as here.
+    """Estimates the seconds that are left: the steps that are not done took these seconds per op in an earlier program.
 
-    It is 0 if no program was compiled before, or if that one has no ops.
+    It is 0 if no program was compiled before, or if the earlier program has no ops.
     """
     if earlier is None or not earlier.ops:
         return 0.0
@@ -119,8 +119,8 @@ def running() -> Running:
 
 @contextmanager
 def compiling() -> Iterator[None]:
-    """Counts the time of a compilation, and shows it on the terminal if it takes long. Inside of another one, it does
-    nothing."""
+    """Counts the time of a compilation, and shows it on the terminal if it takes long. Inside of another compilation,
+    it does nothing."""
     global _seconds
     if getattr(_running, "inside", False):
         yield

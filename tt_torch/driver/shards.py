@@ -68,7 +68,7 @@ def compile_sharded(
 def _refuse_mixed(graph: Graph) -> None:
     """Raises UnsupportedOpError for an op of a DTensor and a tensor with a value per chip.
 
-    A plain tensor is one that all chips have. DTensor would take the other tensor for such a one, too.
+    A plain tensor is a tensor that all chips have. DTensor would treat a tensor with a value per chip as a plain one.
     """
     door = one_process()
     for node in graph.nodes:
@@ -117,7 +117,7 @@ def _for_mesh(options: BackendOptions, mesh: Mesh) -> BackendOptions:
 
 
 def _mesh_of(examples: Sequence[object]) -> Mesh:
-    """The mesh of all chips: that of the DTensors, or a row of chips for tensors with a value per chip."""
+    """The mesh of all chips. It is the mesh of the DTensors, or a row of chips for tensors with a value per chip."""
     door = one_process()
     found = {door.whole_mesh(x) for x in examples if isinstance(x, door.DTensor)} or {(1, door.chips())}
     if len(found) > 1:
@@ -137,9 +137,9 @@ def _placement(x: object) -> str:
 
 
 def graphs_on(mesh: Mesh, placeholders: Sequence[Node]) -> Callable[[GraphModule], None]:
-    """A function that makes the graphs of AOTAutograd programs of each chip of the mesh: forward, then backward.
+    """A function that turns the graphs of AOTAutograd into programs of each chip of the mesh.
 
-    `placeholders` are the inputs of the captured graph.
+    It is called with the forward graph first. `placeholders` are the inputs of the captured graph.
     """
     if mesh == (1, 1):
         return draw_for_one_chip
@@ -172,7 +172,7 @@ def varying_results(graph: Graph) -> dict[int, frozenset[int]]:
 
 
 class MeshExecutor(Executor):
-    """A program for a mesh. Its tensors are plain ones, which all chips have, or have a value per chip.
+    """A program for a mesh. Its tensors are plain tensors, which all chips have, or tensors with a value per chip.
 
     A result at one of the positions `each` has a value per chip if one of its inputs has; see `varying_results`. The
     gradient of a plain tensor is plain if it was summed over the chips, because eager PyTorch would apply values of

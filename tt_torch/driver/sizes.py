@@ -105,7 +105,7 @@ def _read(node: Node, value: object) -> bool:
 
 
 def _kept(gm: GraphModule) -> set[int]:
-    """The memory to which the graph writes, and that of its results."""
+    """The memory to which the graph writes, and the memory of its results."""
     kept = {_memory(node) for node in gm.graph.find_nodes(op="output")[0].all_input_nodes}
     kept |= {_memory(into) for node in gm.graph.nodes for into in written_by(node)}
     return kept - {0}

@@ -55,10 +55,10 @@ def compile_stablehlo(
     """Compiles a StableHLO module for a device; None is the default device.
 
     `source` is StableHLO as text, the bytes of MLIR bytecode or of a portable artifact, the path of a file with any of
-    these, or a module of torch-mlir or of JAX. The program is the function `main`, or the only public one. The result
+    these, or a module of torch-mlir or of JAX. The program is `main`, or the only public function. The result
     takes tensors in the order of its arguments, or by the names `arg0`, `arg1` and so on. It returns a tensor, or a
     tuple if the program has no or several results. A call with a 64-bit number beyond the range of 32 bits raises
-    InexactError. Environment variables override `config`. Raises ModuleFormatError for something else,
+    InexactError. Environment variables override `config`. Raises ModuleFormatError for another source,
     UnsupportedOpError for an op that the device does not support, and CompileError for a type that PyTorch's tensors do
     not have, and for the program of one chip of a mesh.
 
@@ -82,7 +82,7 @@ def compiled_module(
     config: CompilerConfig,
     device: Device | None = None,
 ) -> LoadedModel:
-    """The same for a module, which is changed on the way, and a config with the overrides of the environment.
+    """Compiles a module, which is changed on the way. `config` already has the overrides of the environment.
 
     The first arguments of `main` have the `names`, and the last ones are the `weights`, in their order.
     """
@@ -156,7 +156,7 @@ def _dtype(value: Value) -> torch.dtype:
 
 
 def input_types(module: ir.Module) -> list[TensorType]:
-    """Shape and dtype of each argument of `main`. Raises CompileError that names an argument without them."""
+    """Shape and dtype of each argument of `main`. Raises CompileError, which names the argument, if it has none."""
     types = []
     for number, argument in enumerate(main(module).arguments):
         try:
@@ -173,7 +173,7 @@ def _manifest(
     types: Sequence[TensorType],
     results: Sequence[TensorType],
 ) -> Manifest:
-    """The manifest of programs. `inputs` tell which are weights, and their names; `roles` are theirs."""
+    """The manifest of programs. Each input is in `inputs`, as whether it is a weight and its name, and in `roles`."""
     known = list(zip(inputs, types, strict=True))
     limits = {i: Limit(n, IN_32_BITS[dtype], "") for i, ((_, n), (_, dtype)) in enumerate(known) if dtype in IN_32_BITS}
     return Manifest(
@@ -218,7 +218,7 @@ def in_a_list(result: Result) -> list[torch.Tensor]:
 
 
 def _static(binary: bytes, results: Sequence[TensorType]) -> list[TensorType]:
-    """The results with the shapes of the program. In the module, a size may be open that follows from constants."""
+    """The results with the shapes of the program. In the module, a size that follows from constants may be open."""
     shapes = [tuple(spec.shape) for spec in Binary(binary).programs[0].outputs]
     return [(s[:-1] if dtype.is_complex else s, dtype) for s, (_, dtype) in zip(shapes, results, strict=True)]
 
@@ -228,6 +228,6 @@ def _contiguous(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def _tree(count: int) -> Json:
-    """The only result, or a tuple."""
+    """The tree of the only result, or of a tuple of results."""
     parts = [{"result": i} for i in range(count)]
     return parts[0] if count == 1 else {"container": "tuple", "keys": [], "parts": parts}

@@ -25,7 +25,7 @@ CompileOn = Callable[[GraphModule, Sequence[str], int], Runner]
 def compile_in_stages(compile_on: CompileOn, gm: GraphModule, roles: Sequence[str], device_map: DeviceMap) -> Runner:
     """Compiles each stage of a graph by `compile_on(stage, roles, chip)`, and returns a runner for the whole.
 
-    `gm` is functional, has only tensors at its border, and may be changed; `roles` are those of its placeholders.
+    `gm` is functional, has only tensors at its border, and may be changed. `roles` are the roles of its placeholders.
     Raises DeviceMapError if a module of the graph has no entry.
     """
     constants = constant_fold(gm, fold=True)
@@ -89,7 +89,7 @@ def _chip_of_module(path: str, device_map: DeviceMap) -> int | None:
 
 
 def _split(gm: GraphModule, chips: Mapping[Node, int]) -> tuple[GraphModule, dict[str, int]]:
-    """A copy of the graph whose stages are submodules, and the chip of each by its name."""
+    """A copy of the graph whose stages are submodules, and the chip of each stage by the stage's name."""
     own = copied(gm)
     chip_of = {node.name: chip for node, chip in chips.items()}
     stages: dict[int, dict[Node, int | None]] = {}

@@ -28,7 +28,7 @@ def tell_unmatched(names: Collection[str], config: CompilerConfig) -> None:
 
 
 def tell_nameless(config: CompilerConfig) -> None:
-    """Warns of entries for a model between whose programs the host decides: the parts keep no names."""
+    """Warns of entries that match nothing, because the model has several programs, whose weights have no names."""
     if any(pattern != "*" for pattern, _ in config.precision):
         user_code.warn(
             PrecisionWarning(

@@ -14,7 +14,7 @@ MOST = 64  # programs of one graph
 class Variants:
     """The programs of one graph, by what distinguishes the calls.
 
-    A program after the first 64 replaces the one whose last call was the longest ago. Each such replacement warns with
+    A program after the first 64 replaces the program whose last call was the longest ago. Each replacement warns with
     `many`, because a program that was replaced is compiled again at its next call.
     """
 

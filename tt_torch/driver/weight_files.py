@@ -15,11 +15,12 @@ SHOWN = 3  # names in an error
 
 
 def weights_in(paths: Sequence[Path], model: torch.nn.Module) -> dict[int, torch.Tensor]:
-    """The weights that files have for a module, by the `id` of the tensor that each replaces. Names are those of its
-    `state_dict`. Parameters that are DTensors get the values of their parts when a program needs them.
+    """The weights that files have for a module, by the `id` of the tensor that each replaces. Files use the names of
+    its `state_dict`. Parameters that are DTensors get the values of their parts when a program needs them.
 
-    A tied weight is in the files by any of its names. Raises TensorFileError for weights that are missing, unexpected,
-    or have another shape or dtype, for tied weights with different values, and for a tensor that stays on `meta`.
+    The files can have a tied weight under any of its names. Raises TensorFileError for weights that are missing,
+    unexpected, or have another shape or dtype, for tied weights with different values, and for a tensor that stays on
+    `meta`.
     """
     files = ", ".join(map(str, paths))
     found = _read(paths)
@@ -76,7 +77,7 @@ def _weight(files: str, names: Sequence[str], form: torch.Tensor, found: Mapping
 
 
 def assign(model: torch.nn.Module, made: Mapping[int, torch.Tensor]) -> None:
-    """Puts new weights, by the `id` of those that they replace, into a module."""
+    """Puts new weights into a module. Each has the `id` of the tensor that it replaces as its key."""
     for module in model.modules():
         for name, x in [*module.named_parameters(recurse=False), *module.named_buffers(recurse=False)]:
             if id(x) in made:

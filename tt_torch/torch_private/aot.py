@@ -39,7 +39,7 @@ __all__ = [
     "tracing",
 ]  # fmt: skip
 
-# The outputs whose gradients AOTAutograd passes to the backward graph. PyTorch makes the others as views of them.
+# The outputs whose gradients AOTAutograd passes to the backward graph. PyTorch makes the others as views.
 _WITH_GRADIENTS = (OutputType.non_alias, OutputType.unsafe_view_alias, OutputType.custom_function_view)
 # A function that AOTAutograd calls. It takes its inputs in a list, which it empties.
 Boxed = Callable[[list[Any]], Sequence[Any]]
@@ -72,8 +72,8 @@ def without_mkldnn() -> Iterator[None]:
 # 2.13.0: without it AOTAutograd makes twelve fake tensors per graph, which is a sixth of the time of a small graph.
 @contextmanager
 def without_random_states() -> Iterator[None]:
-    """While this context is active, AOTAutograd makes no states of random numbers, unless its option
-    `functionalize_rng_ops`, the only one that uses them, is set."""
+    """While this context is active, AOTAutograd makes no states of random numbers. It still makes them if its option
+    `functionalize_rng_ops` is set, because only this option uses them."""
     reset = vars(PhiloxStateTracker)["reset"]
     if not config.functionalize_rng_ops:
         PhiloxStateTracker.reset = staticmethod(lambda: None)  # type: ignore[method-assign]
@@ -159,7 +159,7 @@ def results_with_gradients(metadata: ViewAndMutationMeta) -> list[int]:
 
 # 2.13.0: without it outputs of a package that share memory would have no gradients
 def memory_of_outputs(metadata: ViewAndMutationMeta) -> dict[int, int]:
-    """For each output that is a view of the memory of another result: its own position, and that of the other result.
+    """Maps the position of each output that is a view of another result's memory to the position of that result.
 
     The outputs have the first positions. Additional results, which only hold memory, follow.
     """
@@ -181,8 +181,8 @@ def writes_to_inputs(metadata: ViewAndMutationMeta) -> bool:
 
 # 2.13.0: without it the compile cache would keep programs that need what AOTAutograd does around them.
 def is_plain_inference(metadata: ViewAndMutationMeta) -> bool:
-    """Whether a traced graph only computes: its results are new tensors without gradients, and it writes to no input,
-    so that AOTAutograd does nothing at a call but run the program."""
+    """Whether a traced graph only computes: its results are new tensors without gradients, and it writes to no input.
+    Then AOTAutograd only runs the program at a call."""
     new = all(made.output_type is OutputType.non_alias and not made.requires_grad for made in metadata.output_info)
     subclasses = any(not isinstance(given, PlainTensorMeta) for given in metadata.subclass_inp_meta)
     extra = metadata.tokens or metadata.num_intermediate_bases or metadata.traced_tangents

@@ -31,7 +31,7 @@ _SETTINGS: Mapping[str, Any] = {
 
 @dataclass(frozen=True)
 class Capture:
-    """A function as a graph of all its tensor ops, and Python's part of it, as code of Dynamo.
+    """A function as a graph of all its tensor ops, and as code of Dynamo for the part that Python runs.
 
     `side_effects` describes the Python objects that the function changes, such as attributes that it sets.
     """
@@ -99,7 +99,8 @@ def captured(
     """Captures a Python function as one graph, for arguments of these kinds; None if it computes no tensor.
 
     The function does not run. Its numbers and the shapes of its tensors are constants of the graph. Without
-    `side_effects`, calls of the capture change no Python objects. Raises Unsupported and UserError.
+    `side_effects`, calls of the capture change no Python objects. Raises Unsupported or UserError if one graph is not
+    possible.
     """
     with (
         config.patch(**_SETTINGS, replay_side_effects=side_effects),

@@ -39,11 +39,12 @@ RUNNING: list[Chips] = []  # the mode, while this process has chips of a mesh
 
 
 class Chips(LocalTensorMode):
-    """PyTorch's mode for values that differ from chip to chip. A plain tensor is one that all chips have.
+    """PyTorch's mode for values that differ from chip to chip. A plain tensor is a tensor that all chips have.
 
-    It differs from its base class: new tensors are plain ones, random numbers are the same on all chips, and a
+    It differs from its base class: new tensors are plain, random numbers are the same on all chips, and a
     collective of a plain tensor exchanges values. If several processes share the mesh, each of them has the values of
-    its own chips. Before a collective, it gets those of all others; it then computes it for all chips.
+    its own chips. Before a collective, a process gets the values of all other chips. It then computes the collective
+    for all chips.
     """
 
     def __init__(self, ranks: int, hosts: Hosts | None = None) -> None:
@@ -90,7 +91,8 @@ class Chips(LocalTensorMode):
         return func(*args, **(kwargs or {}))
 
     def exchange(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """A collective of a mesh that several processes share. Each computes it for all chips, and keeps its own."""
+        """A collective of a mesh that several processes share. Each computes it for all chips, and keeps the
+        values of its own chips."""
         assert self.hosts
         own, given = self.hosts.own, [x for x in tree_leaves((args, kwargs)) if isinstance(x, LocalTensor)]
         forms = ", ".join(f"{x.dtype} {tuple(x.shape)}" for x in given)
@@ -102,7 +104,7 @@ class Chips(LocalTensorMode):
         return tree_map(lambda x: of_parts([x._local_tensors[r] for r in own]) if _is_local(x) else x, results)
 
     def require_same(self, values: Sequence[object], what: str) -> None:
-        """Raises MeshError if a plain tensor among `values` differs in another process. A captured graph has none."""
+        """Raises MeshError if a plain tensor among `values` differs in another process. Captured graphs have none."""
         if self.hosts and not self._disable:
             self.hosts.agree(f"{what} {digest([x for x in values if _is_plain(x)])}")
 
@@ -116,8 +118,9 @@ class Chips(LocalTensorMode):
         return LocalTensor(dict(enumerate(every)))
 
     def _drawn(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """An op that draws random numbers. Chips with equal values draw equal numbers, and others draw others. So
-        dropout drops the same elements of a sum, which all chips have, and other ones of each part of a layer."""
+        """Runs an op that draws random numbers. Chips with equal values draw equal numbers. Chips with other values
+        draw other numbers. So dropout drops the same elements of a sum, which all chips have, but it drops other
+        elements in each part of a layer."""
         written = [i for i, a in enumerate(schema(func).arguments) if a.alias_info and a.alias_info.is_write]
         if self.hosts or written not in ([], [0]):
             where = ", in several processes" if self.hosts else ""
@@ -148,7 +151,8 @@ class Chips(LocalTensorMode):
         return func(*tree_map(self._common, args), **tree_map(self._common, kwargs))
 
     def _common(self, x: Any) -> Any:
-        """The value that all chips have, for an op that writes to a plain tensor. It would run once per chip."""
+        """The value that all chips have, for an op that writes to a plain tensor. With LocalTensors, the op would run
+        once per chip. Raises CollectiveError if the chips have different values."""
         first, *others = parts_of(x) or [x]
         if not all(same(first, other) for other in others):
             raise CollectiveError("a plain tensor, which all chips have, would get another value on each chip")
@@ -187,7 +191,7 @@ def _is_plain(x: object) -> TypeGuard[torch.Tensor]:
 
 
 def _has_no_values(x: LocalTensor) -> bool:
-    """Whether it is of a graph that is captured."""
+    """Whether a tensor belongs to a graph that is captured."""
     return isinstance(next(iter(x._local_tensors.values())), FakeTensor)
 
 

@@ -1,4 +1,4 @@
-"""Process groups of `torch.distributed` that are made by hand, and what is asked about meshes of one process."""
+"""Process groups of `torch.distributed` that are made by hand, and facts about meshes of one process."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from torch.distributed.distributed_c10d import Store
 
 from tt_torch.torch_private.modes import without_modes
 
-_one_process: list[ModuleType] = []  # the module of this name, once something has imported it: it imports much
+_one_process: list[ModuleType] = []  # the module of this name, after something has imported it; it imports much
 
 
 # 2.13.0: the public way to make a group, `new_group`, makes it with all processes together.
@@ -53,7 +53,7 @@ def ranks_of(group: Any) -> list[int]:
 
 # The group of a mesh and a dimension may be gone, because DTensor keeps what it has planned for equal meshes.
 def ranks_along(mesh: DeviceMesh, dim: int) -> list[int]:
-    """The chips of the line of a mesh along a dimension in which the first chip of the mesh is."""
+    """The chips of one line of a mesh along a dimension: the line that has the first chip of the mesh."""
     with without_modes():  # a graph may be traced with fake tensors
         return mesh.mesh.movedim(dim, -1).reshape(-1, mesh.size(dim))[0].tolist()
 

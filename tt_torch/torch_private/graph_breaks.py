@@ -34,8 +34,8 @@ class Left(str, Enum):
 class GraphBreak:
     """A line that Dynamo does not capture.
 
-    `location` is the user's line as `file.py:12`; `reason` is Dynamo's reason in one line. If it is `asked_for`, then
-    the user or PyTorch asks for it, and it costs no more than this.
+    `location` is the user's line as `file.py:12`; `reason` is Dynamo's reason in one line. If the break is `asked_for`,
+    the user or PyTorch asks for it, and it costs no more than what they ask for.
     """
 
     location: str
@@ -90,7 +90,7 @@ def _noted(code: CodeType) -> Iterator[dict[GraphBreak, None]]:
 
 
 def _break(error: Exception, left: Left, code: CodeType) -> GraphBreak:
-    """The break that an error of Dynamo means. Its line is that of the function if the error has no line of its own."""
+    """The break that an error of Dynamo means. If the error has no line of its own, the function's line is taken."""
     line, reason = line_and_reason(error)
     files = [frame.filename for frame in _stack(error)] or [code.co_filename]
     own = f"{code.co_filename}:{code.co_firstlineno}"
@@ -133,8 +133,8 @@ _LOGGED = re.compile(r"^logging\.Logger method|^Attempted to call function marke
 def _is_asked_for(message: str, left: Left, file: str) -> bool:
     """Whether somebody asks for a break. `file` has the innermost line.
 
-    If the whole function is left to Python, the break costs more than what was asked for. If it is the rest of the
-    function, this holds for all but the logs of installed packages, which a user cannot change.
+    If the whole function is left to Python, the break costs more than what was asked for. The same holds for the rest
+    of a function. Only logs of installed packages count as asked for then, because a user cannot change them.
     """
     if left is Left.FUNCTION:
         return False

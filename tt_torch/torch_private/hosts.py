@@ -1,7 +1,7 @@
 """The processes that share a mesh of chips, one per host, and what they send each other.
 
-All of them run the same program. They go through the same steps, which `agree` and `step` compare, so that a process
-that does something else, fails or ends is an error in all of them.
+All of them run the same program. They go through the same steps, which `agree` and `step` compare. If a process does
+something else, fails or ends, this is an error in all of them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tt_torch.torch_private.distributed import gloo_of
 from tt_torch.torch_private.modes import without_modes
 
 TIMEOUT = "TT_TORCH_HOST_TIMEOUT"  # the variable; without it, PyTorch's own timeout counts
-_launched: list[tuple[Store, int, int]] = []  # the launcher's store, the number of this process, and that of all
+_launched: list[tuple[Store, int, int]] = []  # the launcher's store, the number of this process, and how many there are
 _meetings = itertools.count()  # a process may have one mesh after another; each has keys of its own in the store
 
 
@@ -44,7 +44,7 @@ class Hosts:
     @contextmanager
     def step(self, what: str) -> Iterator[None]:
         """A context that all processes enter and leave together. An exception in one of them is a HostError in all
-        others, after which they can go on. Raises MeshError if another process does something else than `what`."""
+        others. They can go on after it. Raises MeshError if another process enters a context with another `what`."""
         with self._lock:
             self.agree(what)
             try:
@@ -57,8 +57,8 @@ class Hosts:
             self.agree(f"the end of {what}")
 
     def agree(self, what: str) -> None:
-        """Waits for the other processes. Raises MeshError if one of them is elsewhere, and HostError if one of them has
-        failed or ended."""
+        """Waits for the other processes. Raises MeshError if one of them has another `what`, and HostError if one of
+        them has failed or ended."""
         self._meet(what, failed=False)
 
     def _tell(self, error: BaseException) -> None:
@@ -80,15 +80,15 @@ class Hosts:
             raise MeshError(f"the processes that share the mesh are not at the same place: {does}")
 
     def gather(self, own: torch.Tensor) -> list[torch.Tensor]:
-        """The tensors of all processes, which have one shape and dtype, as tensors on the CPU. Must be inside of a
-        step. Raises HostError."""
+        """The tensors of all processes, which have one shape and dtype, as tensors on the CPU. The caller must be
+        inside of a `step`. Raises HostError if another process has ended or does not answer."""
         with without_modes():
             plain = own.detach().cpu().contiguous()
             found = self._all(plain.reshape(-1).view(torch.uint8)) if plain.numel() else [plain] * self.size
             return [x.view(plain.dtype).reshape(plain.shape) for x in found]
 
     def all_parts(self, parts: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        """The values of all chips, given those of this process's chips. The latter stay the same objects."""
+        """The values of all chips. `parts` are the values of this process's chips, and stay the same objects."""
         with without_modes():
             mine = torch.stack([part.detach() for part in parts])
             found = [list(x.to(mine.device)) for x in self.gather(mine)]
@@ -135,7 +135,7 @@ def digest(tensors: Sequence[torch.Tensor]) -> str:
 def meet(shape: Sequence[int]) -> Hosts:
     """Finds the other processes that `torchrun`, or another launcher with its variables, has started.
 
-    `shape` is that of the mesh. Raises MeshError if another process asks for another mesh, or if the processes cannot
+    `shape` is the mesh's shape. Raises MeshError if another process asks for another mesh, or if the processes cannot
     have equal numbers of its chips, and HostError if another process does not come.
     """
     chips = torch.Size(shape).numel()
@@ -147,9 +147,9 @@ def meet(shape: Sequence[int]) -> Hosts:
 
 
 def compare(shape: Sequence[int]) -> tuple[Store, int, int]:
-    """A store for keys of this mesh, the number of this process, and the number of all.
+    """A store for keys of this mesh, the number of this process, and how many processes there are.
 
-    Raises MeshError if another process asks for another mesh, and HostError if one does not come.
+    Raises MeshError if another process asks for another mesh, and HostError if another process does not come.
     """
     with _answers():
         if not _launched:

@@ -21,8 +21,8 @@ def part_of_graphs(function: Callable[..., Any]) -> None:
 
 
 # 2.13.0: without it the fused steps that another backend compiles would not count up versions (`fused_steps.py`).
-# Dynamo
-# would also trace the calls of C++ in functions of `torch.tt`, with a warning, and fail in `torch.tt.set_rng_state`.
+# Dynamo would also trace the calls of C++ in functions of `torch.tt`, with a warning. It would fail in
+# `torch.tt.set_rng_state`.
 def never_traced(reason: str) -> Callable[[Function], Function]:
     """Marks a function so that Dynamo breaks the graph at its calls, and compiles neither it nor the functions it
     calls.

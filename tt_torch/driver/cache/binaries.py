@@ -20,8 +20,10 @@ from tt_torch.torch_private.tensors import without_modes
 
 
 def binary_of(module: ir.Module, config: CompilerConfig, compile_module: Callable[[], bytes]) -> bytes:
-    """The binary that `compile_module` makes of the module, which it may change; from the cache if it is there. A
-    compilation that warns is not kept."""
+    """The binary that `compile_module` makes of the module. It comes from the cache if it is there.
+
+    `compile_module` may change the module. A compilation that warns is not kept.
+    """
     store = usable_store(config)
     if store is None or has_lowerings(module):  # nobody can tell what else a function of the user reads
         return compile_module()

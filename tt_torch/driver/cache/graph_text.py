@@ -1,6 +1,7 @@
 """A captured graph as text: everything of it that AOTAutograd and the compiler read.
 
-The text is complete because it knows every kind of value that it writes. A graph with anything else has none.
+The text is complete because this module knows every kind of value that it writes. A graph with any other value has no
+text.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ Value: TypeAlias = Any  # an argument of a node, or something in its metadata
 # Where functions of a graph may come from: PyTorch, whose version is in the key, and Python itself.
 MODULES = ("torch", "_operator", "math", "builtins")
 OPS = ("aten", "prims")
-# Values whose `str` says all of them.
+# Values whose `str` tells everything about them.
 PLAIN = (torch.dtype, torch.device, torch.layout, torch.memory_format)
 # The metadata of nodes that we and AOTAutograd read. `example_value` and `grapharg` are written for inputs.
 METADATA = ("stack_trace", "nn_module_stack", "custom")
@@ -33,7 +34,10 @@ class UnknownToCache(Exception):
 
 
 def text_of(gm: GraphModule, inputs: Sequence[Value]) -> str:
-    """The text. `inputs` are examples of the inputs, of which only the forms count. Raises UnknownToCache."""
+    """The text of a graph. `inputs` are examples of its inputs, and only their forms count.
+
+    Raises UnknownToCache for a graph that has no text.
+    """
     if [*gm.children(), *gm.parameters(), *gm.buffers()]:
         raise UnknownToCache("the graph has parts of its own")
     numbers = {node: i for i, node in enumerate(gm.graph.nodes)}

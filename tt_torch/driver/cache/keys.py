@@ -18,7 +18,7 @@ from tt_torch.config import CompileDepth, CompilerConfig
 from tt_torch.driver.cache.store import Store, store_of
 from tt_torch.wire.binary import system
 
-# The options that are not in keys, with the reason. All others are.
+# The options that are not in keys, with the reason. All other options are in keys.
 NOT_IN_KEYS = {"cache_dir": "names the folder of the entries", "cache_size": "bounds the folder of the entries"}
 SOURCES = (".py", ".so", ".json")
 _FOLDERS = [Path(folder) for folder in tt_torch.__path__]  # an editable installation has its libraries elsewhere
@@ -42,7 +42,7 @@ def usable_store(config: CompilerConfig) -> Store | None:
     """
     asked = (
         config.compile_depth != CompileDepth.EXECUTE,
-        config.compiler != "tt-torch",  # other programs, of versions that nobody knows
+        config.compiler != "tt-torch",  # it calls other programs, whose versions are not known
         *(config.save_mlir, config.save_binary, config.verify_ir, config.ir_log_level),
         *(config.enable_intermediate_verification, config.bisect, config.profile),
         config.outputs.record_property,

@@ -1,7 +1,7 @@
 """Entries of the compile cache in a folder, which many processes may use at the same time.
 
 An entry is one file. It is written whole or not at all, and its hashes are compared when it is read. So a killed
-process, a full disk or a damaged file costs a compilation, and never more. This imports no compiler.
+process, a full disk or a damaged file costs a compilation, and never more. This module imports no compiler.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Store:
         self.write_file(key, content)
 
     def write_file(self, key: str, content: bytes) -> None:
-        """The same for the content of an entry's file. An entry above the bound is left out."""
+        """Keeps an entry whose file has this content. An entry above the bound is left out."""
         if len(content) > self.bound:
             return
         try:

@@ -41,8 +41,8 @@ class Package:
     """The content of a file. There are several manifests if there is a family, one for each member.
 
     The tensors have the names `program/NAME` and `constant/NAME/NUMBER` with the name of a program, and `weight/NAME`
-    with that of a weight. A program of a member of a family has a name such as `3/main`. Those of a backward graph are
-    `backward/main` or `3/backward/main`.
+    with the name of a weight. A program of a member of a family has a name such as `3/main`. A program of a backward
+    graph has a name such as `backward/main` or `3/backward/main`.
     """
 
     manifests: Sequence[Manifest]
@@ -59,14 +59,14 @@ class Package:
         return self.manifests[number], f"{number}/" if self.family else ""
 
     def weights(self) -> dict[str, Weight]:
-        """The weights of all programs, which share those of the same name."""
+        """The weights of all programs. Programs share the weights of the same name."""
         return {name: weight for manifest in self.manifests for name, weight in manifest.weights.items()}
 
 
 class Tensors(Mapping[str, torch.Tensor]):
     """The tensors of a file. Each one is compared with its hash when it is first read, so a load is quick.
 
-    Raises PackageError for a tensor that has changed, and if there are hashes of other tensors.
+    Raises PackageError for a tensor that has changed, and if the tensors are not those that have a hash.
     """
 
     def __init__(self, origin: str, tensors: Mapping[str, torch.Tensor], hashes: Mapping[str, str]) -> None:
@@ -82,7 +82,7 @@ class Tensors(Mapping[str, torch.Tensor]):
             self._equal.add(name)
         return tensor
 
-    def __contains__(self, name: object) -> bool:  # the one of Mapping would read the tensor
+    def __contains__(self, name: object) -> bool:  # Mapping's own __contains__ would read the tensor
         return name in self._tensors
 
     def __iter__(self) -> Iterator[str]:
@@ -107,7 +107,7 @@ def to_bytes(package: Package) -> bytes:
 def read(path: str | Path) -> Package:
     """The package in a file, whose tensors are mapped from the file.
 
-    Raises PackageError for a damaged or foreign file, and for one of a newer version.
+    Raises PackageError for a damaged or foreign file, and for a file of a newer version.
     """
     with _damage(path), safe_open(path, framework="pt") as file:
         metadata = file.metadata() or {}
@@ -116,9 +116,9 @@ def read(path: str | Path) -> Package:
 
 
 def binaries(path: Path) -> dict[str, bytes]:
-    """The binaries in a .ttpkg or .ttnn file, by the names of the programs. The one in a .ttnn file has the name "".
+    """The binaries in a .ttpkg or .ttnn file, by the names of the programs. The name is "" for a .ttnn file.
 
-    Raises PackageError for a damaged package, and OSError.
+    Raises PackageError for a damaged package, and OSError for a file that cannot be read.
     """
     if not (is_package(path) or path.suffix == ".ttpkg"):
         return {"": path.read_bytes()}
@@ -140,7 +140,7 @@ def unpacked(origin: str, data: bytes) -> tuple[dict[str, str], dict[str, torch.
 
 
 def is_package(path: str | Path) -> bool:
-    """Whether a file begins as one of safetensors does. A .ttnn file has its identifier there."""
+    """Whether a file begins as a file of safetensors does. A .ttnn file has its identifier at this place."""
     with Path(path).open("rb") as file:
         return file.read(9)[8:] == b"{"
 
@@ -172,7 +172,7 @@ def sealed(data: Mapping[str, Json], tensors: Mapping[str, torch.Tensor]) -> dic
 
 
 def unsealed(origin: str, metadata: Mapping[str, str]) -> Json:
-    """The data of a file, whose own hash is right. Raises PackageError."""
+    """The data of a file. Raises PackageError if there are none, or if they do not have their hash."""
     if set(metadata) != {MANIFEST, HASH}:
         raise PackageError(f"{origin} is no package of tt_torch: it has no manifest")
     if hashlib.sha256(metadata[MANIFEST].encode()).hexdigest() != metadata[HASH]:

@@ -62,7 +62,7 @@ class Weights(Mapping[str, torch.Tensor]):
         else:
             self[name] = value
 
-    def __contains__(self, name: object) -> bool:  # the one of Mapping would read the weight
+    def __contains__(self, name: object) -> bool:  # Mapping's own __contains__ would read the weight
         return name in self._unread or name in self._known
 
     def __iter__(self) -> Iterator[str]:
@@ -81,12 +81,13 @@ class Weights(Mapping[str, torch.Tensor]):
 class LoadedModel:
     """A model from a package: it takes and returns what the model does.
 
-    Results have gradients if the package was compiled for training; then `parameters()` are what an optimizer takes.
+    Results have gradients if the package was compiled for training; then an optimizer can take `parameters()`.
     Weights come from the file, or from `load_state_dict`. Buffers that the model writes to change here, not in the
-    file. A call whose integers the device would not compute exactly raises InexactError: there is no eager PyTorch.
+    file. A call whose integers the device would not compute exactly raises InexactError, because a package has no graph
+    for eager PyTorch.
 
-    `pickle` writes the bytes of a package with the present weights, and the default device runs what is read again. A
-    copy by `copy.deepcopy` has weights of its own, and runs on the same device.
+    `pickle` writes the bytes of a package with the present weights. The model that is read from them runs on the
+    default device. A copy by `copy.deepcopy` has weights of its own, and runs on the same device.
     """
 
     def __init__(self, package: Package, device: Device | None = None) -> None:
@@ -104,7 +105,7 @@ class LoadedModel:
         return f"LoadedModel({described(manifests[0].forms, len(manifests))})"
 
     def _now(self, checkpoint: bool = True) -> Package:
-        """The package with the present weights; without `checkpoint`, only those that are in no checkpoint."""
+        """The package with the present weights. Without `checkpoint`, it has only weights that are in no checkpoint."""
         names = [name for name in self._package.tensors if not name.startswith("weight/")]
         tensors = {name: self._package.tensors[name] for name in names}
         kept = [name for name in self.weights if checkpoint or not self._forms[name].in_checkpoint]
@@ -145,8 +146,8 @@ class LoadedModel:
     def save(self, path: str | Path, weights: bool = True) -> None:
         """Writes the package with its present weights if the name ends in `.ttpkg`; otherwise the binary alone.
 
-        An existing file is replaced only once the new one is complete. Without `weights`, the package lacks the weights
-        that a checkpoint has. Raises PackagingError for a package with several programs and another name.
+        An existing file is replaced only after the new one is complete. If `weights` is False, the package lacks the
+        weights that a checkpoint has. Raises PackagingError if several programs are to become a file of another name.
         """
         if Path(path).suffix == ".ttpkg":
             write(path, self._now(weights))
@@ -160,9 +161,10 @@ class LoadedModel:
         return LoadedModel(deepcopy(self._now()), self._device)
 
     def load_state_dict(self, state: Mapping[str, torch.Tensor]) -> None:
-        """Takes the weights from a checkpoint, by their names in the model. It may have other tensors, too.
+        """Takes the weights from a checkpoint, by their names in the model. The checkpoint may have other tensors, too.
 
-        Raises PackageError if a weight is missing, InputShapeError and InputDtypeError if it has another form.
+        Raises PackageError if a weight is missing, InputShapeError if it has another shape, and InputDtypeError if it
+        has another dtype.
         """
         found = {}
         for name, weight in self._forms.items():
@@ -181,10 +183,10 @@ class LoadedModel:
             self.weights.take(name, value)
 
     def state_dict(self) -> dict[str, torch.Tensor]:
-        """The weights that a checkpoint of the model has, by all their names. They share memory with those here.
+        """The weights that a checkpoint of the model has, by all their names. They share memory with this model.
 
-        A package for training has all of them, and one for inference those that its programs use. Raises PackageError
-        if they are missing.
+        A package for training has all of them. A package for inference has the weights that its programs use. Raises
+        PackageError if the file has no weights, and `load_state_dict` gave none.
         """
         self._read()
         forms = ((name, weight) for name, weight in self._forms.items() if weight.in_checkpoint)
@@ -217,12 +219,13 @@ class LoadedModel:
 
     @property
     def tensor_forms(self) -> dict[str, TensorForm]:
-        """The form of each tensor among the arguments, by its name. A family has those of its first program."""
+        """The form of each tensor among the arguments, by its name. For a family, it is the form in the first
+        program."""
         forms = self._package.manifests[0].forms
         return {name: form for name, form in forms.items() if isinstance(form, TensorForm)}
 
     def run(self, tensors: Mapping[str, torch.Tensor]) -> Any:
-        """The result for these tensors by name. All other values of the arguments are those of the compilation.
+        """The result for these tensors by name. All other arguments have the values that they had in the compilation.
 
         Raises InputShapeError, InputDtypeError or ArgumentError if a tensor has another form.
         """
@@ -252,7 +255,7 @@ def unpickled(data: bytes) -> LoadedModel:
 
 
 def device_for(package: Package, config: CompilerConfig) -> Device:
-    """The default device of `config`, with as many chips as the first program of a package is for."""
+    """The default device of `config`. It has as many chips as the first program of the package needs."""
     first = next((x for name, x in package.tensors.items() if name.startswith("program/")), None)
     if first is not None:
         rows, columns = Binary(first.numpy().tobytes()).programs[0].mesh_shape

@@ -20,8 +20,8 @@ from tt_torch.dynamo.exactness.limits import Limit
 from tt_torch.flow import Flow, HostCall
 from tt_torch.flow import from_json as flow_from_json
 
-# A file with one program has the first format, a file with a family the second, and a file for training, also of a
-# family, the third. One with a flow has the fourth. A loader refuses all others.
+# A file with one program has the first format. A file with a family has the second. A file for training has the third,
+# also for a family. A file with a flow has the fourth. A loader refuses all other formats.
 FORMAT, FAMILY_FORMAT, TRAINING_FORMAT, FLOW_FORMAT = 1, 2, 3, 4
 CHECK = "check"  # the name of the program that tells whether the integers of a call are exact
 BACKWARD = "backward/"  # the names of the programs of a backward graph begin with it
@@ -52,7 +52,7 @@ class Weight:
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    """A result of the graph in memory. Results with the same `memory` share it; None is a memory of its own."""
+    """A result of the graph in memory. Results with the same `memory` share it; None means a memory of its own."""
 
     shape: tuple[int, ...]
     strides: tuple[int, ...]
@@ -81,7 +81,7 @@ class Graph:
     views: dict[int, ViewOfInput]
     checks: list[Check]
     limits: dict[int, Limit]
-    checked: list[int]  # inputs of the program CHECK, by their positions among those of the program MAIN
+    checked: list[int]  # inputs of the program CHECK, by their positions among the inputs of MAIN
     resident: list[int]
     programs: dict[str, ProgramForm]
 
@@ -174,7 +174,8 @@ def _plain(value: object) -> Json:
 
 
 def from_json(data: Json) -> Manifest:
-    """Raises KeyError, TypeError, ValueError, AttributeError, IndexError or RuntimeError for something else."""
+    """The manifest in these data. Raises KeyError, TypeError, ValueError, AttributeError, IndexError or RuntimeError if
+    they are no manifest."""
     manifest = Manifest(
         **_graph_fields(data),
         signature=[(str(name), int(KINDS[kind])) for name, kind in data["signature"]],
@@ -253,7 +254,7 @@ def kept_for_backward(forward: Graph | Program, tokens: int, results: int) -> in
 
 
 def graph_from_json(data: Json) -> Graph:
-    """The same for a graph alone."""
+    """The graph in these data, without a model. Raises what `from_json` raises."""
     return Graph(**_graph_fields(data))
 
 

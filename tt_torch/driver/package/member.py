@@ -18,7 +18,7 @@ from tt_torch.dynamo.calls import View, read_as
 
 @dataclass(frozen=True)
 class Member:
-    """A member of a family, or the only one: the forward program, and in a package for training the backward one."""
+    """A member of a family, or the only one. It has a backward program if the package is for training."""
 
     manifest: Manifest
     forward: Program
@@ -40,7 +40,7 @@ class Member:
         return self._outputs(self._differentiable(inputs), inputs)
 
     def results(self, inputs: Sequence[torch.Tensor]) -> list[Any]:
-        """All results of the forward program, with those that it keeps for the backward program."""
+        """All results of the forward program, with the tensors that it keeps for the backward program."""
         return self.forward([*[None] * self.manifest.tokens, *inputs])[self.manifest.tokens :]
 
     def _differentiable(self, inputs: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
@@ -85,8 +85,8 @@ class Member:
 
     @cached_property
     def _places(self) -> list[Place]:
-        """The places of outputs with gradients, which are not copied into common memory: the program puts them there,
-        as far as their gradients allow it."""
+        """The places of outputs in a call with gradients. Outputs with gradients are not copied into common memory. The
+        program puts them there, as far as their gradients allow it."""
         training, places = self.manifest.training, self.manifest.places
         assert training
         memory = {places[i].memory for i in (*training.bases, *training.differentiable) if i < len(places)}

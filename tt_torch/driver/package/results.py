@@ -42,7 +42,7 @@ def tree(value: Any, tensors: Mapping[int, Node], name: str = "the result") -> N
     known = dataclasses.is_dataclass(value) or is_namedtuple_instance(value) or kind.__module__ == "torch.return_types"
     if not known:
         raise PackagingError(f"{name} is a {kind.__name__}; a package can hold a dict, a dataclass or a named tuple")
-    # The parts of a registered class may have numbers for names, as those of Diffusers' outputs, which are dicts.
+    # The parts of a registered class may have numbers for names. Diffusers' outputs are dicts with such parts.
     names = list(value) if isinstance(value, dict) else [suffix for suffix, _ in container.parts]
     fields = [name.removeprefix(".").strip("[]'") for name in names]
     family = "dataclass" if dataclasses.is_dataclass(value) else "tuple"
@@ -70,7 +70,7 @@ def built(node: Node, tensors: Mapping[str, Any]) -> Any:
 
 
 def _made(name: str, family: str, fields: Sequence[str], parts: Sequence[Any]) -> Any:
-    """An object of a class that PyTorch's registry of pytrees has by this name, otherwise of a new class like it.
+    """An object of the class that has this name in PyTorch's registry of pytrees, or else of a new class like it.
 
     No other class is looked up: a file must not choose what is called.
     """
@@ -91,7 +91,7 @@ def _like(name: str, family: str, fields: tuple[str, ...]) -> Any:
 def placed(
     values: Sequence[torch.Tensor], places: Sequence[Place], inputs: Sequence[torch.Tensor]
 ) -> list[torch.Tensor]:
-    """The results in memory as in eager PyTorch: with its strides, and with its sharing of memory."""
+    """The results with the strides of eager PyTorch. Results share memory if they share it in eager PyTorch."""
     sizes: dict[int, int] = {}
     for value, place in zip(values, places, strict=True):
         if place.memory is not None:

@@ -43,9 +43,10 @@ from tt_torch.torch_private.tensors import storage_of
 
 
 def package_of(members: Sequence[Compilation], family: Family | None = None, weights: bool = True) -> Package:
-    """The package of a compilation, or of those of a family, without the weights of checkpoints unless `weights`.
+    """The package of a compilation, or of all compilations of a family. It shares memory with the model's weights.
 
-    It shares memory with the weights of the model. Raises PackagingError.
+    If `weights` is False, it has no weight that a checkpoint has. Raises PackagingError for a model that cannot be a
+    package.
     """
     manifests: list[Manifest] = []
     tensors: dict[str, torch.Tensor] = {}
@@ -105,7 +106,7 @@ def _used(inputs: Sequence[Input]) -> dict[str, torch.Tensor]:
 
 
 def _all(model: object) -> dict[str, torch.Tensor]:
-    """All parameters of the model, in its order, and its buffers that a checkpoint has. A graph may not use them."""
+    """All parameters of the model, in its order, and its buffers that a checkpoint has, even if no graph uses them."""
     if not isinstance(model, torch.nn.Module):
         return {}
     state = _checkpoint(model)
@@ -193,15 +194,15 @@ def _training(made: Compilation, backward: Graph, parameters: dict[str, bool]) -
         if _memory(made.program.interface, first + i) != _memory(made.program.interface, first + base):
             raise PackagingError("a result is a view of another one, of a kind that a package cannot make")
     differentiable = [i for i, output in enumerate(metadata.output_info) if output.requires_grad]
-    # only a write under `no_grad` is possible to a leaf that requires gradients
+    # a model can write to a leaf that requires gradients only under `no_grad`
     leaves = (i for i in metadata.mutated_inp_runtime_indices if metadata.input_info[i].is_leaf)
     hidden = [i for i in leaves if i in made.trained]
     return Training(backward, results, gradients, bases, differentiable, hidden, made.trained, parameters)
 
 
 def _check_gradients(training: Training, manifest: Manifest) -> None:
-    """Raises PackagingError for a result whose gradient would be lost: it is a view of an input, but its place does not
-    say so, as for conjugates and for tensors without elements."""
+    """Raises PackagingError for a result whose gradient would be lost. It is a view of an input, but its place does not
+    say so. This happens for conjugates and for tensors without elements."""
     known = {i - len(manifest.written) for i in training.gradients} | training.bases.keys()
     known |= {i for i, place in enumerate(manifest.places) if place.argument is not None}
     if not known.issuperset(i for i in training.differentiable if i < len(manifest.places)):
