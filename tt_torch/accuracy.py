@@ -100,7 +100,7 @@ def calculate_ulp(tensor: torch.Tensor, golden_tensor: torch.Tensor) -> float:
 
 
 def _steps(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """The rank of each number among all numbers of its type. Zero has rank 0. It is float64, exact up to 2**53."""
+    """The rank of each number among all numbers of its type. Zero has rank 0. Ranks are float64, exact up to 2**53."""
     bits = tensor.to(dtype).contiguous().view(_BITS[dtype])
     magnitude = bits & torch.iinfo(bits.dtype).max
     return torch.where(bits < 0, -magnitude.double(), magnitude.double())

@@ -36,7 +36,7 @@ class Commands(typer.core.TyperGroup):
             sys.stdout.flush()
         except _USAGE_ERROR as error:
             status = 2
-            if message := error.format_message():  # it is empty if the help has been printed
+            if message := error.format_message():  # the message is empty if the help has been printed
                 path = error.ctx.command_path if error.ctx else "tt-torch"
                 sentence = message if message.endswith(("?", ".")) else f"{message}."
                 print(f"error: {sentence} {path} -h shows how to call it.", file=sys.stderr)

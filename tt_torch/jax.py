@@ -34,7 +34,7 @@ class CompiledFunction:
         self._keys = [_kind_of_key(leaf.dtype) for leaf in results]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Raises ArgumentError for other containers, InputShapeError for other shapes, InputDtypeError for other
+        """Raises ArgumentError for other containers, InputShapeError for other shapes, and InputDtypeError for other
         dtypes."""
         import jax
 

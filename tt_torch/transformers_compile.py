@@ -1,6 +1,6 @@
 """`model.generate(..., compile_config=CompileConfig(backend="tt"))` of Hugging Face Transformers.
 
-Transformers compiles by itself on a list of devices, and elsewhere skips `compile_config` with a warning. Its switch
+Transformers compiles by itself on a list of devices. On others, it skips `compile_config` with a warning. Its switch
 for other devices is an attribute of CompileConfig. This module turns the switch on for configurations that name our
 backend, as soon as Transformers is imported; other configurations behave as before. The hook is written here because
 the library for such hooks, wrapt, adds 0.17 s to each start.
@@ -39,7 +39,7 @@ def is_ours(backend: object) -> bool:
 
 
 class _Finder(MetaPathFinder):
-    """Finds the module of CompileConfig as the others do, and adds the switch when it has been executed."""
+    """Finds the module of CompileConfig as the other finders do, and adds the switch after the module was executed."""
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
         if name != MODULE:

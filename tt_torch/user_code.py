@@ -1,4 +1,4 @@
-"""The line of the user's code that is running now: what warnings point at."""
+"""The line of the user's code that is running now. Warnings point at it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _once: set[str] = set()  # the subjects of which this process has been warned
 
 @contextmanager
 def told() -> Iterator[list[Warning]]:
-    """A list of the messages of `warn` in this context, also of those that a filter hides."""
+    """A list of the messages of `warn` in this context, also of the messages that a filter hides."""
     heard: list[Warning] = []
     _hearing.append(heard)
     try:
@@ -73,8 +73,8 @@ def line() -> str:
 def innermost(files: Sequence[str]) -> int | None:
     """The position of the user's line in a stack. The files of the stack's lines are given, the innermost one last.
 
-    It is the innermost line outside of installed packages; if there is none, outside of PyTorch and this package.
-    None if there is no such line either.
+    It is the innermost line outside of installed packages. If there is none, it is the innermost line outside of
+    PyTorch, this package and Python's library. The position is None if there is no such line either.
     """
     foreign = [i for i, file in enumerate(files) if _is_foreign(file)]
     own = [i for i in foreign if not is_installed(files[i])]
@@ -106,6 +106,6 @@ def _frames() -> Iterator[FrameType]:
 
 
 def _is_foreign(file: str) -> bool:
-    """Whether a file is neither this package's, nor PyTorch's, nor of Python's library."""
+    """Whether a file belongs neither to this package, nor to PyTorch, nor to Python's library."""
     of_library = file.startswith(f"{_LIBRARY}/") and not is_installed(file)
     return not is_pytorchs_or_ours(file) and not of_library and not file.startswith("<frozen ")

@@ -104,7 +104,7 @@ def compile_model(
     The model is a module, a function or an ExportedProgram; it is not run. Without arguments, an ExportedProgram is
     compiled for the arguments of its export. Tensors of the arguments give their shapes, dtypes and devices; they
     may be fake or on `meta`, which stands for the CPU. Weights of a module may be on `meta`, too: then a package
-    without weights can be saved, and the compiled model runs after the module got its weights. Numbers and other values
+    without weights can be saved, and the compiled model runs after the module has its weights. Numbers and other values
     of the arguments become a part of the program. `options` and `mode` are those of the backend; `config` is another
     way to give options.
     With `dynamic_shapes`, in the form of torch.export and with a named Dim for each dimension that changes, the model

@@ -80,7 +80,7 @@ def backend(
     """Compiles a captured graph for a Tenstorrent device: `torch.compile(model, backend=tt_torch.backend)`.
 
     `options` is a BackendOptions, a CompilerConfig, or a dict of their fields. Environment variables override them.
-    `mode` is a mode of torch.compile. A warning names, once, the part of it that has no effect here. Ops that the
+    `mode` is a mode of torch.compile. If it has no effect here, or only a part of it, a warning says why. Ops that the
     device does not support run in eager PyTorch with a HostFallbackWarning, or raise UnsupportedOpError. Lines that
     Dynamo leaves to Python give a GraphBreakWarning, or raise GraphBreakError. `CompilerConfig.fallback` chooses
     between them.
@@ -120,7 +120,7 @@ def _in_memory_of_eager(
     gm: GraphModule, example_inputs: Sequence[object], options: BackendOptions, observer: Observer
 ) -> Function:
     """The graph's program, which comes from the cache if it is there. Its results have the strides of eager PyTorch,
-    and share memory as there."""
+    and share memory as in eager PyTorch."""
 
     def compile_for(examples: Sequence[object], observer: Observer) -> Function:
         return _aot(gm, examples, options.compiler_config, options, observer)
@@ -198,7 +198,10 @@ def _capture(
     errors: list[Exception],
     on_mesh: Callable[[GraphModule], None],
 ) -> Function:
-    """AOTAutograd with our compilers of forward and backward graphs. They note their errors. Inputs get `names`."""
+    """AOTAutograd with our compilers of forward and backward graphs, which add their errors to `errors`.
+
+    The inputs of the graphs get the `names`.
+    """
     register_late_ops()
     buckets: dict[sympy.Symbol, tuple[int, ...]] = {}
     layouts: Layouts = {}
@@ -373,7 +376,7 @@ def _runner(
     compiler = _Compiler(config, options, observer, devices_of(program, options))
     eager = as_function(program) if config.mesh_shape == (1, 1) else None  # the host cannot exchange values of chips
     plan = make_exact(program, strict=config.fallback == "strict-dtype", flag=observer.flag)
-    if not plan.flagged:  # after a flag, the host repeats the call, and needs the inputs as they were
+    if not plan.flagged:  # if the flag is false, the host repeats the call, and needs the inputs as they were
         mark(program, updates)
     device_runner = compiler.whole(program, roles)
     for runner in device_runner.pieces if isinstance(device_runner, HostProgram) else [device_runner]:

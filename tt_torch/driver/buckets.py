@@ -33,7 +33,7 @@ class BucketedProgram:
         compile_for: CompileFor,
         layouts: Layouts,
     ) -> None:
-        """Fills `layouts` with the symbols of dimensions that have several symbols. A backward graph reads it."""
+        """Fills `layouts` with the symbols of dimensions that have several. A backward graph reads `layouts`."""
         self._gm, self._buckets, self._decompositions = gm, buckets, decompositions
         self._compile_for, self._layouts = compile_for, layouts
         self._inputs = [n for n in gm.graph.nodes if n.op == "placeholder"]

@@ -103,8 +103,8 @@ def _last_readers(flow: Flow) -> list[list[int]]:
 
 
 def _keep_on_device(flow: Flow, executors: Mapping[str, Executor], inside: bool) -> None:
-    """Lets programs leave results on the device if other programs read them. If `inside`, those also read the results
-    of the flow."""
+    """Lets programs leave results on the device if other programs read them. If `inside`, other programs also read
+    the results of the flow."""
     read = {i for step in flow.steps if not isinstance(step, HostCall) for i in step.inputs}
     read |= set(flow.results) if inside else set()
     count = flow.inputs

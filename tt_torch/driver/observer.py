@@ -1,4 +1,4 @@
-"""The only hook for other packages. They observe how graphs are compiled and run, or do this work themselves.
+"""The only hook for other packages. With it, they observe how graphs are compiled and run, or do this work themselves.
 
 The driver imports none of these packages. A package that offers an observer names a function of `(observer, config)` as
 an entry point of the group `tt_torch.observers`; the function returns the observer with its own fields filled in.

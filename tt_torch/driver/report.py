@@ -81,7 +81,7 @@ class Running:
 
 
 def time_left(running: Running, earlier: ProgramReport | None) -> float:
-    """Estimates the seconds that are left: the steps that are not done took these seconds per op in an earlier program.
+    """Estimates the seconds that are left, from the seconds per op that an earlier program took for the same steps.
 
     It is 0 if no program was compiled before, or if the earlier program has no ops.
     """

@@ -82,7 +82,7 @@ def compiled_module(
     config: CompilerConfig,
     device: Device | None = None,
 ) -> LoadedModel:
-    """Compiles a module, which is changed on the way. `config` already has the overrides of the environment.
+    """Does the same for a module, which is changed on the way. `config` has the overrides of the environment.
 
     The first arguments of `main` have the `names`, and the last ones are the `weights`, in their order.
     """
@@ -173,7 +173,7 @@ def _manifest(
     types: Sequence[TensorType],
     results: Sequence[TensorType],
 ) -> Manifest:
-    """The manifest of programs. Each input is in `inputs`, as whether it is a weight and its name, and in `roles`."""
+    """The manifest of programs. `inputs` has for each input whether it is a weight, and its name. `roles` has roles."""
     known = list(zip(inputs, types, strict=True))
     limits = {i: Limit(n, IN_32_BITS[dtype], "") for i, ((_, n), (_, dtype)) in enumerate(known) if dtype in IN_32_BITS}
     return Manifest(

@@ -1,6 +1,7 @@
 """Views of DTensors that are copies, because chips exchange values for them: a row of a matrix whose rows are split.
 
-PyTorch loses a write to such a view. Here, it reaches the tensor, and a write to the tensor reaches its views.
+PyTorch loses a write to these views. Here, a write to a view reaches the tensor, and a write to the tensor reaches its
+views.
 
 Importing this module imports torch.distributed.tensor.
 """
@@ -36,19 +37,19 @@ class _Moved:
     position: int  # among the results of the op
 
 
-_moved: list[_Moved] = []  # those that are alive, older ones first
-_copies: set[StorageWeakRef] = set()  # their memory, which views of them may have longer
+_moved: list[_Moved] = []  # the views that are alive, older ones first
+_copies: set[StorageWeakRef] = set()  # the memory of these views, which their own views may keep longer
 
 
 def _memory(x: torch.Tensor) -> StorageWeakRef:
-    """The memory of a chip's part. It is the same for DTensors of which one is a view that is no copy of the other."""
+    """The memory of a chip's part. A DTensor and a view of it have the same memory, unless the view is a copy."""
     first, *_ = parts_of(x) or [x]
     return StorageWeakRef(first.untyped_storage())
 
 
 def written_with(x: Any) -> Any:
-    """The part of a tensor that the first chip has. If a view is a copy, its writes also go to another tensor, and then
-    it is the part of that one."""
+    """The part of a tensor that the first chip has. Writes to a view that is a copy also go to another tensor. For such
+    a view, this is the part of the other tensor."""
     if isinstance(x, DTensor):
         root = _root_of(x)
         x = (x if _memory(root._local_tensor) == _memory(x._local_tensor) else root)._local_tensor
@@ -67,7 +68,7 @@ def _root_of(x: DTensor) -> DTensor:
 
 # 2.13.0: without it, and without after_write, a write to a row of a matrix whose rows are split would be lost.
 def of_moved(of: Any) -> Callable[..., Any]:
-    """Wraps DTensor's method for ops whose operands are moved before. It remembers those that are views."""
+    """Wraps DTensor's method for ops whose operands are moved before. It remembers results that are views."""
 
     def _dispatch_get_local_results_slow_path(op_call: Any, args: tuple[Any, ...], op_info: Any) -> Any:
         made = of(op_call, args, op_info)
@@ -117,7 +118,8 @@ def _write_back(x: DTensor) -> None:
 
 
 def _refresh(x: DTensor) -> None:
-    """Makes those copies again of which a view is that has the memory of `x`, or of a tensor of which `x` is a view."""
+    """Makes copies again after a write to `x`. These are copies of views of tensors that share memory with `x`, or with
+    the tensor of which `x` is a view."""
     changed = {_memory(x._local_tensor), _memory(_root_of(x)._local_tensor)}
     for moved in list(_moved):
         local, source = moved.local(), _memory(moved.args[0]._local_tensor)

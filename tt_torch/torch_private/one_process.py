@@ -99,7 +99,7 @@ _undo: list[Callable[[], None]] = []
 # 2.13.0: without it a captured graph would have the numbers of the first chip as constants.
 @contextmanager
 def as_one_chip() -> Iterator[None]:
-    """A context in which DTensor traces what any chip does, as seen from the first one."""
+    """A context in which DTensor traces what any chip does, as seen from the first chip."""
     with without_modes(), RUNNING[-1].disable(), config.patch(compile_on_one_rank=True):
         yield
 
@@ -328,7 +328,7 @@ def begin_with_others(shape: Sequence[int]) -> None:
 
 
 def begin(chips: int, hosts: Hosts | None = None) -> None:
-    """Gives this process a mesh of so many chips, until `torch.distributed.destroy_process_group()`."""
+    """Gives this process a mesh with this number of chips, until `torch.distributed.destroy_process_group()`."""
     _undo.append(shardings.put_in())
     _before.extend((place, name, vars(place)[name]) for place, name, _ in _PATCHES)
     for place, name, wrapped in _PATCHES:
@@ -348,7 +348,7 @@ def begin(chips: int, hosts: Hosts | None = None) -> None:
 
 @contextmanager
 def row_of(count: int, kind: str) -> Iterator[DeviceMesh]:
-    """A row of all chips of this process, which it has only in this context if it had none before.
+    """A row of all chips of this process. If the process had no chips before, it has them only in this context.
 
     `kind` is "tt", or "cpu" for tensors that are there before they are copied to the chips. Raises MeshError if the
     process has another number of chips, or if `torch.distributed` has other processes.

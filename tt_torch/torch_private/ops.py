@@ -32,12 +32,12 @@ def schema(op: Any) -> torch.FunctionSchema:
 
 
 def is_random(op: Any) -> bool:
-    """Whether an op has the tag for random numbers. All of PyTorch's ops that draw some have it; a user's may not."""
+    """Whether an op has the tag for random numbers. PyTorch's ops that draw some have it; a user's op can lack it."""
     return torch.Tag.nondeterministic_seeded in getattr(op, "tags", ())
 
 
 def written(op: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
-    """The arguments of a call that the op writes to: tensors, lists of them, or None for one that is not given."""
+    """The arguments of a call that the op writes to: tensors, lists of them, or None if one is not given."""
     arguments = schema(op).arguments
     given = dict(zip((a.name for a in arguments), args, strict=False)) | {**kwargs}
     return [given.get(a.name) for a in arguments if a.alias_info and a.alias_info.is_write]
@@ -54,7 +54,7 @@ def overload_of(op: Any) -> OpOverload | None:
 
 # 2.13.0: without it an op that PyTorch replaces by others could be registered, without an effect.
 def is_taken_apart(op: OpOverload) -> bool:
-    """Whether PyTorch replaces the op by those that its implementation calls."""
+    """Whether PyTorch replaces the op by the ops that its implementation calls."""
     return op.has_kernel_for_dispatch_key(DispatchKey.CompositeImplicitAutograd)
 
 
@@ -89,7 +89,7 @@ def define_when_named(namespace: str, module: str) -> None:
     ops = getattr(torch.ops, namespace)
 
     class Lazy(type(ops)):  # type: ignore[misc]
-        __module__ = type(ops).__module__  # from which an op has the name under which it is pickled
+        __module__ = type(ops).__module__  # pickle finds an op under this name
 
         def __getattr__(self, name: str) -> Any:
             import_module(module)  # it may have named the op itself, which must not become a second object

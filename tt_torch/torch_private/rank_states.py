@@ -1,7 +1,7 @@
 """The states of random generators while PyTorch runs an op for one chip after the other.
 
-PyTorch sets all generators back before each chip, so that chips draw the same numbers. For an op that draws none, this
-took two thirds of its time on eight chips. Importing this module imports torch.distributed.
+PyTorch sets all generators back before each chip, so that chips draw the same numbers. For an op that draws no numbers,
+this took two thirds of the op's time on eight chips. Importing this module imports torch.distributed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tt_torch.torch_private.ops import OpOverload, is_random
 
 # Ops of these namespaces have PyTorch's tag for random numbers if they draw any. A user's op may lack it.
 TAGGED = ("aten", "prims", *EXCHANGES)
-_reads: list[bool] = []  # whether the ops that run now read the states, the innermost one last
+_reads: list[bool] = []  # whether the ops that run now read the states, the innermost op last
 
 
 def may_draw(op: object) -> bool:

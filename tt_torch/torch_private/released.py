@@ -23,13 +23,13 @@ _FORM = {
 
 
 class ReleasedWeight(torch.nn.Parameter):
-    """A parameter that has a form and no values. All that would read or write values raises ReleasedWeightError.
+    """A parameter that has a form and no values. Whatever would read or write values raises ReleasedWeightError.
 
-    A parameter becomes one in place, so that it stays the same object for modules, optimizers and compiled programs.
+    A parameter changes its class in place, so that modules, optimizers and compiled programs keep the same object.
     """
 
     tt_released: str  # the name of the weight
-    tt_source: torch.Tensor | None = None  # a tensor of the host that has the values nevertheless
+    tt_source: torch.Tensor | None = None  # a tensor of the host that still has the values
 
     @classmethod
     def __torch_function__(
@@ -59,7 +59,7 @@ def release_memory(parameter: torch.Tensor, name: str) -> None:
 
 
 def defer_memory(part: torch.Tensor, name: str, source: torch.Tensor) -> None:
-    """Makes a part of a weight a ReleasedWeight, whose values are those of `source` when a device needs them."""
+    """Makes a part of a weight a ReleasedWeight. A device gets the values from `source` when it needs them."""
     release_memory(part, name)
     part.tt_source = source  # type: ignore[attr-defined]
 

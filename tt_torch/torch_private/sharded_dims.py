@@ -17,11 +17,11 @@ from tt_torch.torch_private.ops import OpOverload
 from tt_torch.torch_private.sharded_norms import handles, local, named
 
 aten = torch.ops.aten
-Sharding: TypeAlias = tuple[list[Any], list[Any]]  # the placements of the results, and those of the arguments
+Sharding: TypeAlias = tuple[list[Any], list[Any]]  # the placements of the results, then the placements of the arguments
 
 
 def _even(x: Any) -> list[int]:
-    """The dimensions whose parts have one size however they are split. A program for all chips needs that."""
+    """The dimensions that all chips can split into parts of one size. A program for all chips needs such parts."""
     return [dim for dim, size in enumerate(x.shape) if size % x.mesh.size() == 0]
 
 
@@ -63,7 +63,7 @@ def _any(op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch
     a = named(op, args, kwargs)
     x, dim = a["self"], a.get("dim")
     dims = list(range(x.dim())) if dim is None else [dim] if isinstance(dim, int) else list(dim)
-    reduce = torch.amax if x.numel() else torch.sum  # there is no largest one of nothing
+    reduce = torch.amax if x.numel() else torch.sum  # amax needs an element
     flags = (x != 0).to(torch.int32)
     found = reduce(flags, dims, keepdim=bool(a.get("keepdim"))) if dims else flags
     assert isinstance(found, DTensor)

@@ -51,7 +51,7 @@ def of_mask(op: OpOverload, args: Sequence[Any], kwargs: dict[str, Any]) -> torc
 
 
 def _fills(x: DTensor, indices: Sequence[Any], value: torch.Tensor) -> bool:
-    """Whether one mask of the first dimensions chooses elements that all get one value, which needs no exchange."""
+    """Whether one mask of the first dimensions chooses elements that all get one value. This needs no exchange."""
     mask, *others = indices
     if others or mask is None or mask.dtype != torch.bool or value.numel() != 1 or value.dtype != x.dtype:
         return False

@@ -1,8 +1,8 @@
 """Batch norm and the gradients of group norm for DTensors, while this process has a mesh of chips.
 
-PyTorch's rule for batch norm splits channels, so that a split batch is gathered before each batch norm, and the new
+PyTorch's rule for batch norm splits channels. A split batch is then gathered before each batch norm, and the new
 running statistics are written to parts that nobody reads again. Here, the batch stays split. In training, the chips
-exchange sums per channel, so that the statistics are those of the whole batch, as on one chip.
+exchange sums per channel. So the statistics are taken over the whole batch, as on one chip.
 
 Importing this module imports torch.distributed.tensor.
 """
@@ -27,7 +27,7 @@ HANDLERS: dict[OpOverload, Handler] = {}
 
 
 def handles(*ops: OpOverload) -> Callable[[Handler], Handler]:
-    """Registers a function that computes an op of DTensors, in place of PyTorch's rule."""
+    """Registers a function that computes an op of DTensors, instead of PyTorch's rule."""
 
     def register(function: Handler) -> Handler:
         part_of_graphs(function)  # Dynamo would compile what runs after a graph break
@@ -38,13 +38,13 @@ def handles(*ops: OpOverload) -> Callable[[Handler], Handler]:
 
 
 def named(op: OpOverload, args: Sequence[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
-    """The arguments of an op by name. Those that are not given are None."""
+    """The arguments of an op by name. An argument that is not given is None."""
     names = [argument.name for argument in schema(op).arguments]
     return dict.fromkeys(names) | dict(zip(names, args, strict=False)) | kwargs
 
 
 def local(x: torch.Tensor, mesh: DeviceMesh, placements: Sequence[Placement]) -> torch.Tensor:
-    """What a chip has of a tensor after it was split in this way. A plain tensor is one that all chips have."""
+    """A chip's part of a tensor after it was split in this way. A plain tensor is a tensor that all chips have."""
     return as_dtensor(x, mesh).redistribute(mesh, placements).to_local()
 
 
@@ -94,7 +94,7 @@ def _batch_norm(op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -
 
 
 def _inferred(a: dict[str, Any], mesh: DeviceMesh) -> tuple[torch.Tensor, ...]:
-    """With given statistics, each sample and each channel is independent: the op itself on each chip."""
+    """Runs the op itself on each chip. With given statistics, each sample and each channel is independent."""
     x = as_dtensor(a["input"], mesh)
     placements = [p if p in (Shard(BATCH), Shard(CHANNELS)) else Replicate() for p in x.placements]
     of_channels = [Shard(0) if p == Shard(CHANNELS) else Replicate() for p in placements]
@@ -107,7 +107,8 @@ def _inferred(a: dict[str, Any], mesh: DeviceMesh) -> tuple[torch.Tensor, ...]:
 
 
 def _trained(a: dict[str, Any], mesh: DeviceMesh) -> tuple[torch.Tensor, ...]:
-    """The mean of the whole batch, then the mean square distance from it: two sums per channel cross."""
+    """Takes the mean of the whole batch, then the mean square distance from it. The chips exchange two sums per
+    channel. The sums are in float32 or wider."""
     x = _kept(a["input"], mesh)
     wide = x.to(torch.promote_types(x.dtype, torch.float32))
     mean = _whole(wide.mean(_dims(x)), mesh)
@@ -130,7 +131,7 @@ def _trained(a: dict[str, Any], mesh: DeviceMesh) -> tuple[torch.Tensor, ...]:
 
 @handles(aten.native_batch_norm_backward.default, aten.batch_norm_backward.default)
 def _batch_norm_gradients(op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-    """For y = (x - mean) * invstd * weight + bias. In training, mean and invstd depend on x, too."""
+    """The gradients of y = (x - mean) * invstd * weight + bias. In training, mean and invstd depend on x, too."""
     a, mesh = named(op, args, kwargs), _first_mesh(args)
     trains, x = a.get("train", a.get("update")), _kept(a["input"], mesh)
     kind = torch.promote_types(x.dtype, torch.float32)

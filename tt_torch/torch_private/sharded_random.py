@@ -121,7 +121,7 @@ def _dropout(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[to
 def new_of_a_mesh(
     init_op: Any, size: Sequence[int], device_mesh: Any = None, placements: Any = None, **named: Any
 ) -> torch.Tensor:
-    """Makes the DTensors of `torch.distributed.tensor.zeros` and others. It draws random ones as the ops above do."""
+    """Makes the DTensors of `torch.distributed.tensor.zeros` and others. Random ones are drawn as the ops above do."""
     mesh = device_mesh or _mesh_resources.get_current_mesh()
     placements = placements or [Replicate()] * mesh.ndim
     shape, traced = _part_of(size, mesh, placements), torch.compiler.is_compiling()

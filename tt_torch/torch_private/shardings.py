@@ -46,7 +46,7 @@ ATTENTION = (
 VIEWS = (aten.view.default, aten._unsafe_view.default, aten.reshape.default, aten.view_copy.default)
 SQUEEZES = (aten.squeeze_.default, aten.squeeze_.dim, aten.squeeze_.dims)
 CONVOLUTIONS = (aten.convolution.default, aten.convolution_backward.default)
-# PyTorch's rules divide by the number of elements of a chip, not by that of the whole tensor.
+# PyTorch's rules divide by the number of elements that a chip has. The whole tensor's number would be right.
 LOSS_GRADIENTS = [
     aten.mse_loss_backward.default,
     aten.smooth_l1_loss_backward.default,
@@ -58,7 +58,7 @@ LOSS_GRADIENTS = [
 
 # 2.13.0: the dispatcher never moves arguments that are given by name, as the mask is. So attention has a handler.
 def _attention(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[DTensor, ...]:
-    """Attention, or its gradients, with all tensors split along batch or heads in the same way, or whole."""
+    """Attention, or its gradients. All tensors are split in the same way along batch or heads, or they are whole."""
     mesh = next(x.device_mesh for x in args if isinstance(x, DTensor))
     tensors = [x for x in args if isinstance(x, torch.Tensor)]
     placements = _of_attention(tensors, mesh)
@@ -75,9 +75,9 @@ part_of_graphs(_attention)
 
 
 def _of_attention(tensors: Sequence[torch.Tensor], mesh: DeviceMesh) -> list[Placement]:
-    """For each dimension of the mesh, heads if a tensor is split along them, else the batch, else nothing.
+    """What each dimension of the mesh splits: heads if a tensor is split along them, else the batch, else nothing.
 
-    Parts of all tensors must have one size; key and value may have fewer heads than the query.
+    Parts of a tensor must have one size, for all tensors. Key and value may have fewer heads than the query.
     """
     found: list[Placement] = []
     for axis in range(mesh.ndim):
@@ -93,7 +93,8 @@ def _of_attention(tensors: Sequence[torch.Tensor], mesh: DeviceMesh) -> list[Pla
 
 
 def _loss_gradient(gradient: Any, x: Any, target: Any, *options: Any) -> list[Sharding]:
-    """Split along any dimension, but whole for a mean. `options` are the reduction and numbers, or a weight first."""
+    """The ways to split: whole, or along any dimension if the reduction is no mean. `options` has the reduction, and
+    may have a weight before it and numbers."""
     reduction = next((option for option in options if isinstance(option, int)), MEAN)
     tensors = [x, target, *(option for option in options if hasattr(option, "shape"))]
     rest = [None for option in options if not hasattr(option, "shape")]
@@ -108,7 +109,8 @@ def _loss_gradient(gradient: Any, x: Any, target: Any, *options: Any) -> list[Sh
 def _loss_of_logits(
     x: Any, target: Any, weight: Any = None, pos_weight: Any = None, reduction: int = MEAN
 ) -> list[Sharding]:
-    """Split along any dimension; a sum or a mean of parts is part of the whole one. Whole if there are weights."""
+    """The ways to split: whole, or along any dimension if there are no weights. The whole sum or mean is then the sum
+    or the mean of the parts' results."""
     options = [None if option is None else Replicate() for option in (weight, pos_weight)]
     found: list[Sharding] = [([Replicate()], [Replicate(), Replicate(), *options, None])]
     if options == [None, None] and target.shape == x.shape:
@@ -120,8 +122,8 @@ def _loss_of_logits(
 
 # 2.13.0: without it an op for which PyTorch has no rule would be an error, as gradients of many ops are.
 def _whole_without_rule(of: Any) -> Callable[..., Any]:
-    """Computes ops without a rule with whole tensors. In-place ops and arguments by name stay refused, because DTensor
-    would write to a copy, or would not gather the argument.
+    """Computes ops without a rule with whole tensors. In-place ops and tensors that are given by name are still
+    refused, because DTensor would write to a copy, or would not gather the tensor.
 
     Changes of shape that the rules refuse are computed with whole tensors, too, if the op may copy. An example is the
     product of more than two dimensions in `nn.MultiheadAttention`, whose batch is not the first dimension and is split
@@ -182,7 +184,7 @@ def _of_nothing(asked: OpSchema) -> OutputSharding:
 
 
 def _of_a_whole_tensor(asked: OpSchema) -> OutputSharding:
-    """The first argument is gathered before the op."""
+    """The sharding of an op whose first argument is gathered before it."""
     whole = _gathered(asked)
     rules = DTensor._op_dispatcher.sharding_propagator  # 2.13.0: without it these views would be errors
     made = rules.propagate_op_sharding_non_cached(whole)
@@ -305,7 +307,8 @@ def put_in() -> Callable[[], None]:
 
 # 2.13.0: see put_in.
 def _add_rules(dispatcher: Any, drawing: Iterable[OpOverload]) -> None:
-    """Changes the dispatcher's tables: handlers and rules of ops, and an error for ops that are `drawing` numbers."""
+    """Changes the dispatcher's tables of handlers and rules. Ops that are `drawing` numbers, and have no handler here,
+    become errors."""
     for op in (*CONVOLUTIONS, *WITHOUT_HANDLER):
         del dispatcher._custom_op_handlers[op]
     dispatcher._custom_op_handlers.update(

@@ -22,8 +22,8 @@ def parts_of_chips(x: DTensor) -> list[torch.Tensor]:
 def deferred(whole: torch.Tensor, form: DTensor, name: str) -> torch.nn.Parameter:
     """A parameter with the placements of `form`, whose parts are read from `whole` when a program first needs them.
 
-    On a part of a mesh that has no name in the whole mesh, or with placements that are no even splits, the parts are
-    copies, as `distribute_tensor` makes them. Raises ShardingError for parts of several sizes.
+    The parts are copies, as `distribute_tensor` makes them, if the mesh is a part of a mesh and has no name there, or
+    if a placement is no even split. Raises ShardingError for parts of several sizes.
     """
     views = _parts(whole, form)
     if views is None:
@@ -43,7 +43,8 @@ def distributed(whole: torch.Tensor, form: DTensor) -> DTensor:
 
 
 def _parts(whole: torch.Tensor, form: DTensor) -> list[torch.Tensor] | None:
-    """Views of a tensor: one for each chip of this process, or the only one, if all chips have all of it."""
+    """Views of a tensor, one for each chip of this process, or one if all chips have all of it; None if it needs
+    copies."""
     mesh, placements = form.device_mesh, form.placements
     root = mesh._get_root_mesh()
     names, known = mesh.mesh_dim_names or (), root.mesh_dim_names or ()
@@ -60,7 +61,7 @@ def _parts(whole: torch.Tensor, form: DTensor) -> list[torch.Tensor] | None:
 def _part(
     whole: torch.Tensor, place: Sequence[int], splits: Sequence[tuple[int, Placement]], mesh: Sequence[int]
 ) -> torch.Tensor:
-    """The part of the chip at a place of the mesh, for the placement along each of some axes of the mesh."""
+    """The part of the chip at a place of the mesh. `splits` has axes of the mesh, each with the placement along it."""
     for axis, placement in splits:
         if isinstance(placement, Shard):
             require_equal_parts(whole.shape, placement.dim, mesh[axis])

@@ -13,8 +13,8 @@ from torch.utils._python_dispatch import (
     _get_current_dispatch_mode_stack,  # 2.13.0: without it a mode that changes ops would not be seen
 )
 
-# The keys under which PyTorch itself registers kernels of its ops in Python. No trace runs those of devices,
-# and those of `vmap` run only inside of functorch's transforms.
+# The keys under which PyTorch itself registers kernels of its ops in Python. No trace runs the kernels of devices.
+# The kernels of `vmap` run only inside of functorch's transforms.
 _OWN_KERNELS = {"aten": {"Meta", "CUDA", "MPS", "FuncTorchBatched"}}
 
 
@@ -37,7 +37,7 @@ def settings() -> list[object] | None:
 
 
 def _is_plain(context: TracingContext) -> bool:
-    """Whether nothing but PyTorch's own code, without autocast and without symbols, decides about a trace."""
+    """Whether only PyTorch's own code decides about a trace, and there is no autocast and no symbol."""
     symbols = context.fake_mode.shape_env
     return not (
         _get_current_function_mode_stack()

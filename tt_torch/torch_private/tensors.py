@@ -54,5 +54,5 @@ def storage_of(tensor: torch.Tensor) -> int:
 
 # 2.13.0: without it a result that is a view of an input, and has its gradients, would look like one that has lost them.
 def root_of(tensor: torch.Tensor) -> torch.Tensor:
-    """The tensor of which autograd takes this one for a view, or the tensor itself."""
+    """The tensor of which this tensor is a view for autograd, or this tensor itself."""
     return tensor if tensor._base is None else tensor._base

@@ -28,8 +28,9 @@ __all__ = [
 
 # 2.13.0: without it arguments inside of containers would have no names. The public functions give all levels at once.
 def taken_apart(value: object) -> tuple[list[tuple[str, Any]], object, Callable[[Sequence[Any]], Any]] | None:
-    """The parts of a container with their names, such as `[0]` or `['ids']`; what else it is made of; and a function
-    that makes the same container of other parts. None if the class of the value is not registered."""
+    """Takes a container apart. Returns its parts with their names, such as `[0]` or `['ids']`, what else it is made of,
+    and a function that makes the same container from other parts. Returns None if the value's class is not registered.
+    """
     node = SUPPORTED_NODES.get(_get_node_type(value))
     if node is None:
         return None

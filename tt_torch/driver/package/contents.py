@@ -172,7 +172,7 @@ def sealed(data: Mapping[str, Json], tensors: Mapping[str, torch.Tensor]) -> dic
 
 
 def unsealed(origin: str, metadata: Mapping[str, str]) -> Json:
-    """The data of a file. Raises PackageError if there are none, or if they do not have their hash."""
+    """The data of a file. Raises PackageError if there are none, or if their hash is wrong."""
     if set(metadata) != {MANIFEST, HASH}:
         raise PackageError(f"{origin} is no package of tt_torch: it has no manifest")
     if hashlib.sha256(metadata[MANIFEST].encode()).hexdigest() != metadata[HASH]:

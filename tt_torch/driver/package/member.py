@@ -18,7 +18,8 @@ from tt_torch.dynamo.calls import View, read_as
 
 @dataclass(frozen=True)
 class Member:
-    """A member of a family, or the only one. It has a backward program if the package is for training."""
+    """A member of a family, or the only one. It has a forward program. In a package for training, it also has a
+    backward program."""
 
     manifest: Manifest
     forward: Program
