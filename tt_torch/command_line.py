@@ -63,9 +63,9 @@ class ProgramCommand(typer.core.TyperCommand):
 def separated(words: Sequence[str], own: Collection[str], valued: Collection[str]) -> list[str]:
     """The words of a command, with `--` before the program.
 
-    `own` has the names of the command's options, and `valued` those that take a value. The `--` may also stand behind
-    the program's name. Raises BadParameter if an option of the command follows the program, and no `--` says to which
-    of the two it belongs.
+    `own` has the names of the command's options. `valued` has the options that take a value. The `--` may also stand
+    behind the program's name. Raises BadParameter if an option of the command follows the program, and no `--` says to
+    which of the two it belongs.
     """
     start = 0
     while start < len(words) and words[start].startswith("-") and words[start] not in ("-m", "--"):

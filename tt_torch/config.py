@@ -1,4 +1,4 @@
-"""The objects that hold options: CompilerConfig has those of compiler_options.py, BackendOptions those of a backend."""
+"""The objects that hold options: CompilerConfig for the compiler, and BackendOptions for a backend."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The environment variables `TT_TORCH_...`: those that are known, and the warning about all others."""
+"""The environment variables `TT_TORCH_...`: the known variables, and the warning about unknown ones."""
 
 from __future__ import annotations
 

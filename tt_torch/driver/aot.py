@@ -105,9 +105,9 @@ def compile_model(
     compiled for the arguments of its export. Tensors of the arguments give their shapes, dtypes and devices; they
     may be fake or on `meta`, which stands for the CPU. Weights of a module may be on `meta`, too: then a package
     without weights can be saved, and the compiled model runs after the module has its weights. Numbers and other values
-    of the arguments become a part of the program. `options` and `mode` are those of the backend; `config` is another
+    of the arguments become a part of the program. `options` and `mode` are as in the backend; `config` is another
     way to give options.
-    With `dynamic_shapes`, in the form of torch.export and with a named Dim for each dimension that changes, the model
+    `dynamic_shapes` has the form of torch.export, with a named Dim for each dimension that changes. With it, the model
     is compiled once per size in the ranges of the Dims, and a CompiledFamily is returned. `sizes` gives the sizes to
     compile for a Dim, by its name; without it, all sizes in the range are compiled.
     With `training`, the backward pass is compiled, too: results have gradients for the parameters, and for the
@@ -285,7 +285,7 @@ def _compiled(
         executors.append, program=programs.append, input_name=lambda name: called[name], flag=False, host_decides=False
     )
     try:
-        with backward_ahead_of_time(), without_modes():  # as in torch.compile: a mesh of chips is such a mode
+        with backward_ahead_of_time(), without_modes():  # as in torch.compile; a mesh of chips is a mode
             run, metadata = capture.compiled(lambda gm, inputs: compile_captured(gm, inputs, options, observer))
     except Exception as failure:
         if isinstance(failure, TTTorchError) or not (isinstance(failure, VALUES_DECIDE) or capture.computes_numbers):

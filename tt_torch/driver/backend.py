@@ -198,10 +198,8 @@ def _capture(
     errors: list[Exception],
     on_mesh: Callable[[GraphModule], None],
 ) -> Function:
-    """AOTAutograd with our compilers of forward and backward graphs, which add their errors to `errors`.
-
-    The inputs of the graphs get the `names`.
-    """
+    """AOTAutograd with our compilers of forward and backward graphs, which add their errors to `errors`. Inputs get the
+    `names`."""
     register_late_ops()
     buckets: dict[sympy.Symbol, tuple[int, ...]] = {}
     layouts: Layouts = {}

@@ -116,7 +116,7 @@ def _with_cpu_tensors(function: Function) -> Function:
 def compile_decisions(outer: GraphModule, roles: Sequence[str], compile_body: CompileBody) -> dict[str, Decision]:
     """Replaces the `while_loop` and `cond` ops of a graph by modules, which are returned by name.
 
-    `roles` are those of the placeholders. Ops that carry or return Python numbers stay as they are.
+    `roles` are the roles of the placeholders. Ops that carry or return Python numbers stay as they are.
     """
     kinds = dict(zip(outer.graph.find_nodes(op="placeholder"), roles, strict=True))
     made: dict[str, Decision] = {}

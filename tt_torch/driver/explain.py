@@ -125,7 +125,7 @@ class _Found:
     """The findings of two calls, so far."""
 
     graphs: list[Graph] = field(default_factory=list)
-    breaks: dict[GraphBreak, None] = field(default_factory=dict)  # in their order, each one once
+    breaks: dict[GraphBreak, None] = field(default_factory=dict)  # in their order, each break once
     host_ops: list[HostOp] = field(default_factory=list)
     recompilations: list[Recompilation] = field(default_factory=list)
 

@@ -18,7 +18,7 @@ class LoadedProgram:
     """A saved program as a callable. It takes its inputs in order as tensors, weights included, and returns a tuple.
 
     `inputs` and `outputs` describe them (shape, dtype, layout, buffer). Inputs that the program expects in host memory
-    are weights. They are prepared on the device once, and again only after such a tensor has changed (docs/weights.md).
+    are weights. They are prepared on the device once, and again only after the tensor has changed (docs/weights.md).
     """
 
     def __init__(self, binary: bytes, device: Device | None = None) -> None:

@@ -143,13 +143,13 @@ def _overlap(tensors: Sequence[torch.Tensor]) -> bool:
 
 
 def _span(x: torch.Tensor) -> tuple[int, int]:
-    """The first byte of a tensor in its memory, and the one after the last."""
+    """The first byte of a tensor in its memory, and the byte after its last byte."""
     begin, end = _elements(x)
     return begin * x.element_size(), end * x.element_size()
 
 
 def _elements(x: torch.Tensor) -> tuple[int, int]:
-    """The first element of a tensor in its memory, and the one after the last."""
+    """The first element of a tensor in its memory, and the element after its last element."""
     begin = int(x.storage_offset())
     return begin, begin + 1 + int(sum((n - 1) * stride for n, stride in zip(x.shape, x.stride(), strict=True)))
 

@@ -50,7 +50,7 @@ def to_host(results: T) -> T:
 
 
 def asynchronous(gm: GraphModule, run: Function, config: CompilerConfig, name: Callable[[str], str]) -> Function:
-    """`run`, compiled from `gm`, as a function that returns a Pending for each of its results at once.
+    """`run`, compiled from `gm`, as a function that immediately returns a Pending for each of its results.
 
     The calls run in threads; there is one thread more than stages. Weights stay on the device, so they must not be
     written before the call has ended. All other inputs are copied when the call is made. `name` translates names of

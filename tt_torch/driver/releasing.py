@@ -27,8 +27,9 @@ def release(model: HasParameters) -> int:
 
     Programs that have run before can still run. Everything else that needs the values raises ReleasedWeightError, which
     names the parameter. A parameter stays as it is if it has integers, if no program uses it, or if a program updates
-    it. A module that was released before stays released. Raises ReleaseError, and releases nothing, if no device has a
-    parameter of the model, if a parameter was changed after the last call, or if torch.compile made the program.
+    it. A module that was released before stays released. Raises ReleaseError if no device has a
+    parameter of the model, if a parameter was changed after the last call, or if torch.compile made the program. Then
+    nothing is released.
     """
     devices = [device for device in list(runtime.devices) if device.is_open]
     given = [(name, memory) for name, p in model.named_parameters() if p.is_floating_point() for memory in _memory(p)]

@@ -175,8 +175,8 @@ class MeshExecutor(Executor):
     """A program for a mesh. Its tensors are plain tensors, which all chips have, or tensors with a value per chip.
 
     A result at one of the positions `each` has a value per chip if one of its inputs has; see `varying_results`. The
-    gradient of a plain tensor is plain if it was summed over the chips, because eager PyTorch would apply values of
-    chips one after the other.
+    gradient of a plain tensor is plain if it was summed over the chips. Otherwise, eager PyTorch would apply the values
+    of all chips, one after another.
     """
 
     def __init__(self, compiled: CompiledProgram, device: Device, each: Mapping[int, Collection[int]]) -> None:

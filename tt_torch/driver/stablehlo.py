@@ -60,7 +60,7 @@ def compile_stablehlo(
     tuple if the program has no or several results. A call with a 64-bit number beyond the range of 32 bits raises
     InexactError. Environment variables override `config`. Raises ModuleFormatError for another source,
     UnsupportedOpError for an op that the device does not support, and CompileError for a type that PyTorch's tensors do
-    not have, and for the program of one chip of a mesh.
+    not have. The program of one chip of a mesh also raises CompileError.
 
     Parts that each chip computes by itself (`sdy.manual_computation`, JAX's `shard_map`) make it a program for a mesh,
     which takes and returns whole tensors. Then `device` has as many chips.

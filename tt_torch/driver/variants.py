@@ -26,7 +26,7 @@ class Variants:
         self._programs[key] = program
 
     def get(self, key: Hashable, compiled: Callable[[], Function]) -> Function:
-        """The program for a call: the one that is kept, or what `compiled` returns."""
+        """The program for a call: the program that is kept, or what `compiled` returns."""
         if key not in self._programs:
             self._programs[key] = compiled()
         self._programs.move_to_end(key)

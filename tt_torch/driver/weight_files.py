@@ -18,9 +18,9 @@ def weights_in(paths: Sequence[Path], model: torch.nn.Module) -> dict[int, torch
     """The weights that files have for a module, by the `id` of the tensor that each replaces. Files use the names of
     its `state_dict`. Parameters that are DTensors get the values of their parts when a program needs them.
 
-    The files can have a tied weight under any of its names. Raises TensorFileError for weights that are missing,
-    unexpected, or have another shape or dtype, for tied weights with different values, and for a tensor that stays on
-    `meta`.
+    The files can have a tied weight under any of its names. Raises TensorFileError for weights that are missing or
+    unexpected, or have another shape or dtype. Raises it also for tied weights with different values, and for a tensor
+    that stays on `meta`.
     """
     files = ", ".join(map(str, paths))
     found = _read(paths)

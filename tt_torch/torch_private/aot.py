@@ -87,8 +87,8 @@ def without_random_states() -> Iterator[None]:
 # with the strides of the output, where several elements have one place. It makes an exception only for `expand`.
 @contextmanager
 def gradients_in_own_places() -> Iterator[None]:
-    """While this context is active, AOTAutograd takes the gradient of an output with gaps or with repeated elements in
-    memory as a contiguous tensor, or as one with channels last."""
+    """A context for outputs that have gaps or repeated elements in memory. AOTAutograd takes their gradients as
+    contiguous tensors, or as tensors with channels last."""
     of = vars(MemoryFormatMeta)["from_tensor"]
 
     def from_tensor(t: torch.Tensor, force_use_memory_format: bool = False) -> MemoryFormatMeta | None:

@@ -54,7 +54,7 @@ class Chips(LocalTensorMode):
 
     def __enter__(self) -> Chips:
         super().__enter__()
-        self._per_rank_rng_states.clear()  # else each op would set the generators back
+        self._per_rank_rng_states.clear()  # otherwise each op would set the generators back
         return self
 
     def _patch_random_functions(self) -> None: ...

@@ -76,7 +76,7 @@ def told_of_graph_breaks(tell: Tell) -> Callable[[Function], Function]:
 # the line.
 @contextmanager
 def _noted(code: CodeType) -> Iterator[dict[GraphBreak, None]]:
-    """Notes the breaks that Dynamo logs while the context is active, in their order, each one once."""
+    """Notes the breaks that Dynamo logs while the context is active, in their order, each break once."""
     breaks: dict[GraphBreak, None] = {}
     log = InstructionTranslatorBase.log_graph_break
 

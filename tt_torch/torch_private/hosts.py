@@ -44,7 +44,7 @@ class Hosts:
     @contextmanager
     def step(self, what: str) -> Iterator[None]:
         """A context that all processes enter and leave together. An exception in one of them is a HostError in all
-        others. They can go on after it. Raises MeshError if another process enters a context with another `what`."""
+        others. They can go on after it. Raises MeshError if another process has another `what` at this point."""
         with self._lock:
             self.agree(what)
             try:
@@ -96,7 +96,7 @@ class Hosts:
         return [part for of_host in found for part in of_host]
 
     def close(self) -> None:
-        """Ends the exchange with the other processes, which notice it at once."""
+        """Ends the exchange with the other processes, which notice it immediately."""
         self._broken = self._broken or "the mesh is gone"
         self.__dict__.pop("_gloo", None)
 
@@ -136,7 +136,7 @@ def meet(shape: Sequence[int]) -> Hosts:
     """Finds the other processes that `torchrun`, or another launcher with its variables, has started.
 
     `shape` is the mesh's shape. Raises MeshError if another process asks for another mesh, or if the processes cannot
-    have equal numbers of its chips, and HostError if another process does not come.
+    have equal numbers of its chips. Raises HostError if another process does not come.
     """
     chips = torch.Size(shape).numel()
     store, rank, size = compare(shape)

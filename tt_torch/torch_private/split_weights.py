@@ -22,8 +22,8 @@ def parts_of_chips(x: DTensor) -> list[torch.Tensor]:
 def deferred(whole: torch.Tensor, form: DTensor, name: str) -> torch.nn.Parameter:
     """A parameter with the placements of `form`, whose parts are read from `whole` when a program first needs them.
 
-    The parts are copies, as `distribute_tensor` makes them, if the mesh is a part of a mesh and has no name there, or
-    if a placement is no even split. Raises ShardingError for parts of several sizes.
+    In two cases the parts are copies, as `distribute_tensor` makes them: the mesh is a part of a mesh and has no name
+    there, or a placement is no even split. Raises ShardingError for parts of several sizes.
     """
     views = _parts(whole, form)
     if views is None:

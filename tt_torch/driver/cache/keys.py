@@ -22,7 +22,7 @@ from tt_torch.wire.binary import system
 NOT_IN_KEYS = {"cache_dir": "names the folder of the entries", "cache_size": "bounds the folder of the entries"}
 SOURCES = (".py", ".so", ".json")
 _FOLDERS = [Path(folder) for folder in tt_torch.__path__]  # an editable installation has its libraries elsewhere
-_IMPORTED = time.time()  # a source file that is newer may not be the code that runs
+_IMPORTED = time.time()  # a source file that is newer can differ from the code that runs
 
 
 def hashed(*parts: str | bytes) -> str:

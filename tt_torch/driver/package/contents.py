@@ -66,7 +66,7 @@ class Package:
 class Tensors(Mapping[str, torch.Tensor]):
     """The tensors of a file. Each one is compared with its hash when it is first read, so a load is quick.
 
-    Raises PackageError for a tensor that has changed, and if the tensors are not those that have a hash.
+    Raises PackageError for a tensor that has changed, and if other tensors than these have hashes.
     """
 
     def __init__(self, origin: str, tensors: Mapping[str, torch.Tensor], hashes: Mapping[str, str]) -> None:

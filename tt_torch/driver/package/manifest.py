@@ -95,7 +95,7 @@ class Training:
     """
 
     backward: Graph
-    results: int  # the number of results of the forward graph; those behind them are kept for the backward graph
+    results: int  # the number of results of the forward graph; it returns tensors for the backward graph after them
     gradients: list[int]  # positions of the results whose gradients the backward graph takes
     bases: dict[int, int]  # outputs that are views of another result; both are counted from the first output
     differentiable: list[int]  # outputs that require gradients
