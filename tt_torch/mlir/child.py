@@ -1,6 +1,6 @@
 """Runs native code in forked children, so that a crash, a hang or runaway memory ends the child, not its parent.
 
-A child dies with its parent, however that ends.
+A child dies when its parent ends, also if the parent crashes or is killed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Callable
 from multiprocessing import Pipe, connection
 from pathlib import Path
 
-SECONDS = 120  # of a clock, which a child that waits for something may take for an answer
+SECONDS = 120  # the limit for one answer by the clock, because a child that waits uses no processor time
 MEMORY = 4 << 30  # bytes that a child may map in addition to what its parent has mapped
 _SECONDS = struct.Struct("<d")  # before a question: its limit; before an answer: what the child has used
 
@@ -29,7 +29,7 @@ class NativeCrash(Exception):
 class Child:
     """A forked process that answers questions with a function, one after the other, until it crashes or is closed."""
 
-    seconds = 0.0  # of processor time, which it had used when it gave its last answer
+    seconds = 0.0  # the processor time that the child had used when it gave its last answer
 
     def __init__(self, answer: Callable[[bytes], bytes]) -> None:
         self._pipe, theirs = Pipe()
@@ -41,10 +41,11 @@ class Child:
         theirs.close()
 
     def ask(self, question: bytes, seconds: float, until: int | None = None) -> bytes:
-        """The answer, for which the child may take `seconds` of processor time.
+        """Asks a question and returns the answer. The child may use `seconds` of processor time for it.
 
-        Raises NativeCrash if the child dies or needs too much time or memory, if its function raises, or if the
-        descriptor `until` can be read, because nobody wants the answer then. The child has ended when this raises.
+        Raises NativeCrash if the child dies, if it needs too much time or memory, or if its function raises. It also
+        raises NativeCrash if the descriptor `until` can be read: then nobody wants the answer. The child has ended when
+        this raises.
         """
         try:
             with contextlib.suppress(EOFError, OSError):  # it died
@@ -101,10 +102,10 @@ def _serve(answer: Callable[[bytes], bytes], pipe: connection.Connection, parent
 
 
 def _die_with(parent: int) -> None:
-    """The kernel kills this process when the thread that forked it ends, which waits for it."""
+    """Asks the kernel to kill this process when the thread that forked it ends. That thread waits for this process."""
     kill_with_parent = 1  # PR_SET_PDEATHSIG of linux/prctl.h
     ctypes.CDLL(None).prctl(kill_with_parent, int(signal.SIGKILL), 0, 0, 0)
-    if os.getppid() != parent:  # it ended before the kernel was asked
+    if os.getppid() != parent:  # the parent ended before the kernel was asked
         os._exit(1)
 
 

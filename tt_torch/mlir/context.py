@@ -1,4 +1,4 @@
-"""The one door to torch_mlir: contexts with our dialects, locations, native pass pipelines."""
+"""The entry to torch_mlir: it makes contexts with our dialects, parses modules, reads locations and runs passes."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from tt_torch.wire import locations
 
 _stablehlo.register_stablehlo_passes()
 
-# For each op object that it makes, the binding imports the Python module of the op's dialect. The wheel has no module
-# for these dialects. Each failing import searches the file system, which makes compiling ten times slower.
+# The binding imports the Python module of an op's dialect each time it makes an object for an op. The wheel has no
+# module for these dialects. Each failing import searches the file system, which makes compiling ten times slower.
 for _dialect in ("chlo", "stablehlo", "ttir", "ttnn"):
     sys.modules.setdefault(f"torch_mlir.dialects.{_dialect}", types.ModuleType(_dialect))
 
@@ -59,9 +59,9 @@ _KEPT = _Kept()
 
 
 def context_to_compile() -> ir.Context:
-    """A context as `make_context` makes it, for one compile. To make one takes 20 ms, a tenth of a small compile, so a
-    thread compiles several programs in one context. Types, attributes and locations stay in memory until their context
-    is freed, so after some programs a new one is made."""
+    """A context as `make_context` makes it, for one compile. Making a context takes 20 ms, a tenth of a small compile,
+    so a thread compiles several programs in one context. Types, attributes and locations stay in memory until their
+    context is freed, so after some programs a new context is made."""
     if _KEPT.context is None or _KEPT.compiles == _MOST_COMPILES:
         _KEPT.context, _KEPT.compiles = make_context(), 0
     _KEPT.compiles += 1
@@ -69,14 +69,14 @@ def context_to_compile() -> ir.Context:
 
 
 MOST_SHOWN = 200  # characters of a string in a message
-MOST_NESTED = 256  # brackets of a text and regions of a module: MLIR and we recurse into each
+MOST_NESTED = 256  # levels of brackets in a text and of ops in a module: MLIR and our code recurse into each level
 _ESCAPE = re.compile(rb"\\(?:([0-9A-Fa-f]{2})|.)")
 _TOKENS = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\n]*|->|[<>]=|[<({\[]|[>)}\]]')
 
 
 def parse(source: str | bytes, context: ir.Context) -> ir.Module:
-    """The module in a text or in bytecode. Raises MLIRError, and ModuleFormatError for what would end this process: ops
-    that are nested so deeply that its stack overflows, and strings that are not UTF-8."""
+    """The module in a text or in bytecode. Raises MLIRError if MLIR cannot read it. Raises ModuleFormatError for what
+    would end this process: ops that are nested too deeply for its stack, and strings that are not UTF-8."""
     if isinstance(source, str):
         require_harmless(source)
     module = ir.Module.parse(source, context)
@@ -99,13 +99,14 @@ def is_artifact(bytecode: bytes) -> bool:
 
 def parse_bytecode(source: bytes, context: ir.Context) -> ir.Module:
     """The module in bytecode or in a portable artifact. Raises MLIRError and ValueError. Damaged bytes may end the
-    process, so those of a user are read by `guard.read_guarded` first."""
+    process, so `guard.read_guarded` reads the bytes of a user first."""
     if is_artifact(source):
         return _stablehlo.deserialize_portable_artifact(context, source)
     return ir.Module.parse(source, context)
 
 
 def require_harmless(text: str) -> None:
+    """Raises ModuleFormatError for a text with too deeply nested brackets, or with a string that is not UTF-8."""
     depth = 0
     for token in map(itemgetter(0), _TOKENS.finditer(text)):
         if token.startswith('"'):
@@ -117,7 +118,8 @@ def require_harmless(text: str) -> None:
 
 
 def _require_utf8(string: str) -> None:
-    """The binding aborts the process when it makes a Python string of other bytes, which MLIR writes as `\\FF`."""
+    """Raises ModuleFormatError for a string with bytes that are not UTF-8. MLIR writes them as `\\FF`. The binding
+    aborts the process when it makes a Python string of them."""
     if "\\" in string:
         try:
             _ESCAPE.sub(lambda match: bytes.fromhex(match[1].decode()) if match[1] else b"", string.encode()).decode()
@@ -142,7 +144,8 @@ def describe(location: ir.Location | str) -> str:
 
 
 def brief(location: ir.Location) -> ir.Location:
-    """The location with one frame instead of each chain of calls: the user's frame, or the innermost one without it."""
+    """The location with one frame in place of each chain of calls: the user's frame, or the innermost frame if no frame
+    is the user's."""
     match location:
         case ir.NameLoc():
             return ir.Location.name(location.name_str, brief(location.child_loc), location.context)

@@ -29,8 +29,8 @@ def main(module: ir.Module) -> Function:
 def mark_arguments(function: Function, kinds: Sequence[str], updates: Mapping[int, int] = MappingProxyType({})) -> None:
     """Writes the role of each argument into the attribute that tt-mlir uses, `ttcore.argument_type`.
 
-    `updates` has the position of a state for each result that is its new value. It goes to the attribute in which JAX
-    notes that a result may take the memory of an argument.
+    `updates` maps the position of a result to the position of the state whose new value it is. This is written to the
+    attribute in which JAX notes that a result may take the memory of an argument.
     """
     roles = [{"ttcore.argument_type": ir.StringAttr.get(kind)} for kind in kinds]
     for result, argument in updates.items():
@@ -51,7 +51,7 @@ def argument_kind(function: Function, number: int) -> str:
 
 
 def argument_text(function: Function, number: int, name: str) -> str:
-    """The text of an attribute of one argument; "" without it. The functions of some modules have no attributes."""
+    """The text of an attribute of one argument; "" if it is absent. Functions of some modules have no attributes."""
     if "arg_attrs" not in function.attributes:
         return ""
     attributes = function.attributes["arg_attrs"][number]
@@ -59,7 +59,7 @@ def argument_text(function: Function, number: int, name: str) -> str:
 
 
 def set_argument_texts(function: Function, name: str, texts: Mapping[int, str]) -> None:
-    """Sets an attribute of some arguments, by their numbers, beside those that they have."""
+    """Sets an attribute of some arguments. `texts` has its text by argument number. Other attributes stay."""
     attributes = [{a.name: a.attr for a in given} for given in function.attributes["arg_attrs"]]
     for number, text in texts.items():
         attributes[number][name] = ir.StringAttr.get(text)

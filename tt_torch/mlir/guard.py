@@ -2,7 +2,8 @@
 
 A server process has nothing but MLIR loaded, and forks children that run the passes. A fork of the user's process would
 take longer than most passes: it copies the tables of all pages, and each page that is then written costs a fault. A
-fork of the server takes 15 ms, too, and the passes of a small graph 5 ms, so one child runs those of several graphs.
+fork of the server still takes 15 ms, and the passes of a small graph take 5 ms. So one child runs the passes of several
+graphs.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ from torch_mlir import ir
 from tt_torch.mlir.child import Child, NativeCrash
 from tt_torch.mlir.context import make_context, parse_bytecode, require_harmless, run_native
 
-# A limit of one run of passes. Time of the processor is what a busy machine changes little: ResNet-50 and BERT-base
-# take less than a second of it. A run that waits, for a lock of another thread, uses none of it.
+# The limit for one run of passes. It is processor time, because a busy machine changes that little: ResNet-50 and
+# BERT-base take less than a second of it. A run that waits for a lock of another thread uses no processor time.
 PROCESSOR_SECONDS, SECONDS_PER_OP, BYTES_PER_SECOND = 3, 0.02, 1e6
-CHILD_SECONDS = 0.5  # of processor time, after which the next run gets a fresh child
+CHILD_SECONDS = 0.5  # when a child has used more processor time than this, the next run gets a fresh child
 OK, FAILED = b"\0", b"\1"
 SIZES = struct.Struct("<QQ")
 SERVE = "import sys, json; sys.path[:] = json.loads(sys.argv[1]); from tt_torch.mlir.guard import serve; serve()"
@@ -44,9 +45,10 @@ def run_guarded(module: ir.Module, *passes: str) -> None:
 
 
 def read_guarded(source: bytes) -> bytes:
-    """Bytecode or a portable artifact, read in another process, as bytecode that can be read in this one.
+    """Reads bytecode or a portable artifact in another process. Returns bytecode that this process can read.
 
-    It may have ops of unknown dialects. Raises NativeCrash if that process dies, and ValueError for damaged bytes.
+    `source` may have ops of unknown dialects. Raises NativeCrash if the other process dies, and ValueError for damaged
+    bytes.
     """
     data = SERVER.ask(source, None, PROCESSOR_SECONDS + len(source) / BYTES_PER_SECOND)
     if data[:1] == FAILED:
@@ -55,7 +57,7 @@ def read_guarded(source: bytes) -> bytes:
 
 
 class Server:
-    """The process that runs passes. It is started for the first run, and again after it died."""
+    """The process that runs passes. It is started for the first run, and again if it has died."""
 
     def __init__(self, code: str = SERVE) -> None:
         self._code, self._lock = code, threading.Lock()
@@ -67,8 +69,8 @@ class Server:
             self._running()
 
     def ask(self, module: bytes, passes: Sequence[str] | None, seconds: float) -> bytes:
-        """The answer of `_passed`, or without passes that of `_read`. Raises NativeCrash if this does not end by itself
-        within `seconds` of processor time, or if the process dies."""
+        """The answer of `_passed`; if `passes` is None, the answer of `_read`. Raises NativeCrash if the work does not
+        end by itself within `seconds` of processor time, or if the process dies."""
         with self._lock:
             process = self._running()
             assert process.stdin and process.stdout
@@ -78,7 +80,7 @@ class Server:
             except (EOFError, BrokenPipeError):
                 self.stop()
                 raise NativeCrash("the process that runs native passes was ended") from None
-            except BaseException:  # such as Ctrl-C: the next answer would be that of this question
+            except BaseException:  # such as Ctrl-C: the next question would get the answer to this one
                 self.stop()
                 raise
         if answer["crash"]:
@@ -103,7 +105,7 @@ class Server:
             self._process = None
 
     def forget(self) -> None:
-        """For a fork of the user's process: the process that runs passes belongs to the parent."""
+        """Runs in a fork of the user's process. The process that runs passes belongs to the fork's parent."""
         if self._process:
             self._process.returncode = 0  # otherwise Python warns that it still runs
         self._process, self._lock = None, threading.Lock()
@@ -118,8 +120,9 @@ def serve() -> None:
     """The work of the server: reads questions from standard input, and writes answers to standard output, until the
     user's process has closed the pipe.
 
-    The next graph gets a fresh child after a crash, after passes that failed, and after bytes were read, because
-    damaged bytes may harm a process that does not die of them. The child is there before the question comes."""
+    The next graph gets a fresh child after a crash, after passes that failed, and after CHILD_SECONDS. It also gets one
+    after bytes were read, because damaged bytes may harm a process without ending it. A child is made before its first
+    question comes."""
     questions, answers = 0, os.dup(1)
     os.dup2(2, 1)  # what a pass prints must not be taken for an answer
     answer = partial(_answer, make_context())
@@ -138,7 +141,7 @@ def serve() -> None:
                 child = Child(answer)
 
 
-_END = b"\0"  # of the passes, which JSON writes without this byte
+_END = b"\0"  # it ends the passes in a question, because JSON never contains this byte
 
 
 def _answer(context: ir.Context, question: bytes) -> bytes:

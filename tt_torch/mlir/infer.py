@@ -56,7 +56,7 @@ def elementwise(*operands: Value, **_: Attr) -> TensorType:
 
 
 def predicate(*operands: Value, **_: Attr) -> TensorType:
-    """Comparisons and logical ops: 0 or 1 in bf16, because the device has no boolean type."""
+    """The type of comparisons and logical ops. They give 0 or 1 in bf16, because the device has no boolean type."""
     return make(broadcast_shapes(*map(dims, operands)), ir.BF16Type.get())
 
 
@@ -95,7 +95,7 @@ def ordering(x: Value, dim: int, k: int | None = None, **_: Attr) -> list[Tensor
 def matmul(
     a: Value, b: Value, bias: Value | None = None, transpose_a: bool = False, transpose_b: bool = False, **_: Attr
 ) -> TensorType:
-    """torch.matmul's shapes for operands of rank 2 and up."""
+    """The shape that torch.matmul gives for operands of rank 2 or more. Raises ValueError if the inner sizes differ."""
     left, right = dims(a), dims(b)
     rows, inner = (left[-1], left[-2]) if transpose_a else (left[-2], left[-1])
     inner_b, columns = (right[-1], right[-2]) if transpose_b else (right[-2], right[-1])
@@ -139,7 +139,7 @@ def concat(inputs: Sequence[Value], dim: int, **_: Attr) -> TensorType:
 
 
 def pad(x: Value, padding: Sequence[int], **_: Attr) -> TensorType:
-    """`padding` holds (low, high) per dimension, first dimension first."""
+    """`padding` holds a pair (low, high) for each dimension, in the order of the dimensions."""
     pairs = zip(padding[::2], padding[1::2], strict=True)
     return make([s + low + high for s, (low, high) in zip(dims(x), pairs, strict=True)], element(x))
 
@@ -160,7 +160,7 @@ def gather(x: Value, index: Value, dim: int, **_: Attr) -> TensorType:
 def window(size: int, kernel: int, stride: int, padding: int, dilation: int = 1) -> int:
     """Positions of a sliding window: 3 for a kernel of 3 over 7 elements with stride 2. `padding` counts both sides.
 
-    The formula is that of torch.nn.MaxPool2d; ceil mode arrives as padding.
+    The formula comes from torch.nn.MaxPool2d. Callers express ceil mode as padding.
     """
     return (size + padding - dilation * (kernel - 1) - 1) // stride + 1
 
@@ -175,7 +175,7 @@ def conv2d(
     dilation: Sequence[int],
     **attrs: Attr,
 ) -> TensorType:
-    """NHWC flattened to (1, 1, N*H*W, C); the weight is OIHW; padding is top, bottom, left, right."""
+    """Images are NHWC, flattened to (1, 1, N*H*W, C). The weight is OIHW. `padding` is top, bottom, left, right."""
     out, kernel = attrs["out_channels"], attrs["kernel_size"]
     height = window(attrs["input_height"], kernel[0], stride[0], padding[0] + padding[1], dilation[0])
     width = window(attrs["input_width"], kernel[1], stride[1], padding[2] + padding[3], dilation[1])
@@ -192,7 +192,7 @@ def transposed_size(
     dilation: Sequence[int],
     **_: Attr,
 ) -> list[int]:
-    """Height and width. Source: torch.nn.ConvTranspose2d's shape formula; padding is the same on both sides."""
+    """Height and width by the shape formula of torch.nn.ConvTranspose2d. Padding is the same on both sides."""
     spans = zip(size, kernel, stride, padding, output_padding, dilation, strict=True)
     return [(n - 1) * s - 2 * p + d * (k - 1) + extra + 1 for n, k, s, p, extra, d in spans]
 
@@ -203,7 +203,7 @@ def transposed_image(input_height: int, input_width: int, kernel_size: Sequence[
 
 
 def conv_transpose2d(x: Value, weight: Value, bias: Value | None = None, **attrs: Attr) -> TensorType:
-    """NHWC flattened to (1, 1, N*H*W, C); the weight is (C, O / groups, KH, KW)."""
+    """Images are NHWC, flattened to (1, 1, N*H*W, C). The weight is (C, O / groups, KH, KW)."""
     height, width = transposed_image(**attrs)
     return make([1, 1, attrs["batch_size"] * height * width, attrs["out_channels"]], element(x))
 
@@ -218,7 +218,7 @@ def conv3d(
     padding: Sequence[int],
     **attrs: Attr,
 ) -> TensorType:
-    """NDHWC; the weight is (KD * KH * KW * C / groups, O); padding is the same on both sides."""
+    """Volumes are NDHWC. The weight is (KD * KH * KW * C / groups, O). Padding is the same on both sides."""
     spans = zip(dims(x)[1:4], kernel_size, stride, padding, strict=True)
     return make([dims(x)[0], *(window(n, k, s, 2 * p) for n, k, s, p in spans), attrs["out_channels"]], element(x))
 
@@ -232,7 +232,7 @@ def pool2d(
     dilation: Sequence[int],
     **attrs: Attr,
 ) -> TensorType:
-    """NHWC flattened to (1, 1, N*H*W, C); padding is top, left, bottom, right."""
+    """Images are NHWC, flattened to (1, 1, N*H*W, C). `padding` is top, left, bottom, right."""
     height = window(attrs["input_height"], kernel_size[0], stride[0], padding[0] + padding[2], dilation[0])
     width = window(attrs["input_width"], kernel_size[1], stride[1], padding[1] + padding[3], dilation[1])
     return make([1, 1, attrs["batch_size"] * height * width, attrs["channels"]], element(x))
@@ -250,7 +250,7 @@ def attention(query: Value, key: Value, value: Value, *_: Value, **__: Attr) -> 
 def split_heads(
     x: Value, kv_input: Value | None = None, *, num_heads: int, num_kv_heads: int | None, **_: Attr
 ) -> list[TensorType]:
-    """[B, S, (H + 2 Hkv) D] to query [B, H, S, D] and key, value [B, Hkv, S, D]."""
+    """Splits [B, S, (H + 2 Hkv) D] into a query [B, H, S, D], and a key and a value [B, Hkv, S, D]."""
     batch, length, width = dims(x)
     kv = num_kv_heads or num_heads
     size = width // (num_heads + 2 * kv)
@@ -264,7 +264,7 @@ def concat_heads(x: Value, **_: Attr) -> TensorType:
 
 
 def verify(name: str, rule: Infer, operands: Sequence[Operand], attrs: Attrs, got: Sequence[TensorType]) -> str:
-    """An empty text if the types of an op are those of its rule; otherwise what is wrong."""
+    """Returns "" if an op has the result types that its rule gives, and otherwise a text that says what is wrong."""
     try:
         expected = rule(*operands, **attrs)
     except (ValueError, IndexError) as error:

@@ -1,7 +1,7 @@
-"""The names that ops and weights of a program have in the model: for options that a user sets by layer.
+"""The names that ops and weights of a program have in the model. Options that a user sets by layer need them.
 
-The module has them in two attributes: `tt.modules` gives the module path of each FX node, which ops have in their
-location, and `tt.name` is an attribute of each argument that is a parameter or a buffer.
+The MLIR module has them in two attributes. `tt.modules` gives the path in the model for each FX node; the location of
+an op names its nodes. `tt.name` is an attribute of each argument that is a parameter or a buffer.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tt_torch.mlir.types import Op, Value
 from tt_torch.wire import locations
 
 MODULES, NAME = "tt.modules", "tt.name"
-# The attribute of an argument whose data type the model itself sets, and its values by those of the wire.
+# The attribute of an argument whose data type the model itself sets, and the wire's data type for each of its values.
 WEIGHT_DTYPE = "ttcore.weight_dtype"
 WEIGHT_DTYPES = {"bf16": "BFloat16", "bfp_bf8": "BFP_BFloat8", "bfp_bf4": "BFP_BFloat4"}
 
@@ -37,8 +37,8 @@ class LayerNames:
         self._paths = {a.name: a.attr.value for a in found[MODULES]} if MODULES in found else {}
 
     def of(self, op: Op) -> list[str]:
-        """The paths of the modules from which an op comes, and the names of the weights that it reads. An op that was
-        fused has those of all its parts; one without a name is of the model itself, which is "" as in PyTorch."""
+        """The paths of the modules from which an op comes, and the names of the weights that it reads. A fused op has
+        the names of all its parts. An op without a name belongs to the model itself, whose path is "" as in PyTorch."""
         nodes = locations.nodes(str(op.location))
         names = [self._paths[node] for node in nodes if node in self._paths]
         names += [name for value in op.operands for name in weights_of(value)]
@@ -46,13 +46,13 @@ class LayerNames:
 
 
 def weights_of(value: Value) -> list[str]:
-    """The names of the parameters from which a constant value is computed; none for another value."""
+    """The names of the parameters from which a constant value is computed; an empty list for other values."""
     names = [attribute(argument, NAME) for argument in constants_of(value)]
     return [name for name in names if name]
 
 
 def constants_of(value: Value) -> list[Value]:
-    """The arguments from which a constant value is computed; none for another value."""
+    """The arguments from which a constant value is computed; an empty list for other values."""
     if not is_constant(value):
         return []
     seen, pending = {value}, [value]
@@ -69,5 +69,5 @@ def constants_of(value: Value) -> list[Value]:
 
 
 def attribute(argument: Value, name: str) -> str:
-    """The text of an attribute of an argument; "" without it."""
+    """The text of an attribute of an argument; "" if it is absent."""
     return argument_text(argument.owner.owner, argument.arg_number, name)

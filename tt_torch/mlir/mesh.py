@@ -1,8 +1,8 @@
 """The mesh of chips for which a module is compiled, and the groups of chips that exchange values.
 
-A module for several chips is the program of each of them. Its attribute `ttcore.mesh_shape` has the rows and columns of
-the mesh; chips are numbered row by row. In StableHLO, JAX's attributes `mhlo.num_replicas` and `mhlo.num_partitions`
-say whether the numbers in groups are those of replicas or of partitions.
+A module for several chips is the program that each of them runs. Its attribute `ttcore.mesh_shape` has the rows and
+columns of the mesh; chips are numbered row by row. In StableHLO, JAX's attributes `mhlo.num_replicas` and
+`mhlo.num_partitions` say whether the numbers in groups are numbers of replicas or of partitions.
 """
 
 from __future__ import annotations
@@ -58,9 +58,10 @@ def groups_along(axes: Sequence[int], mesh: Mesh) -> list[list[int]]:
 
 
 def counts_chips(op: Op, across_partitions: bool) -> bool | None:
-    """Whether the number of a replica, or of a partition, is the number of a chip. If not, the module has only one.
+    """Whether the number of a partition is the number of a chip. Without `across_partitions`, this is about replicas.
 
-    None if the module has another number of them than the mesh has chips, or several of both.
+    If the result is False, the module has only one of them. The result is None if the module has several
+    partitions and several replicas, or if their number is not the number of chips in the mesh.
     """
     attributes, names = module_of(op).attributes, ("mhlo.num_replicas", "mhlo.num_partitions")
     replicas, partitions = (attributes[name].value if name in attributes else 1 for name in names)

@@ -1,5 +1,5 @@
-"""Declaring ops: one `OpDef` per op, from which its IRDL definition, builder, readers, verifier and
-serialization are derived.
+"""Declares ops. Each op has one `OpDef`. Its IRDL definition, builder, readers, verifier and serialization are derived
+from it.
 
 A declaration is a row, `declare(Dialect, "conv2d", operands="input weight bias?", attrs={...}, infer=rule)`:
 operands are names; `?` marks an optional operand and `*` a variadic one. Attributes map a name to its kind, or to
@@ -181,7 +181,9 @@ def build(
 ) -> ir.Operation:
     """Creates the declared op `name`, at the current insertion point and location unless others are given.
 
-    `operands` follow the declaration: None for an absent optional one, a list for a variadic one.
+    `operands` are in the order of the declaration. An absent optional operand is None, and a variadic one is a list.
+    Raises TypeError if an attribute or operand is missing or an attribute is unknown. Raises ValueError if a variadic
+    operand has too many values.
     """
     op = OPS[name]
     encoded = {}

@@ -50,7 +50,7 @@ def onnx_to_stablehlo(
 ) -> tuple[ir.Module, dict[str, torch.Tensor]]:
     """The StableHLO of a model, and its weights by name, which are the last arguments of `main`.
 
-    `model` is not changed. `constants` has the values of some inputs, and `shapes` those of inputs with open
+    `model` is not changed. `constants` has the values of some inputs, and `shapes` has the shapes of inputs with open
     dimensions. Raises CompileError for a dimension that stays open, UnsupportedOpError for an op that torch-mlir does
     not know, and ExtraMissingError if the package `onnx` is not installed.
     """
@@ -67,7 +67,7 @@ def onnx_to_stablehlo(
 
 
 def _refusing(step: Callable[[ir.Module, CompilerConfig], object]) -> Callable[[ir.Module, CompilerConfig], None]:
-    """The step, with an UnsupportedOpError for the node with which torch-mlir fails or crashes."""
+    """A step that does the same, but raises UnsupportedOpError for the node with which torch-mlir fails or crashes."""
 
     def run(module: ir.Module, config: CompilerConfig) -> None:
         try:
@@ -95,8 +95,8 @@ def _failing(module: ir.Module, error: ir.MLIRError | NativeCrash) -> Unsupporte
 def _prepared(
     model: onnx.ModelProto, constants: Mapping[str, torch.Tensor], shapes: Shapes
 ) -> tuple[onnx.ModelProto, dict[str, torch.Tensor]]:
-    """A copy of the model, and its weights by name. The copy has them as its last inputs, the types of all values, and
-    names of nodes for messages."""
+    """A copy of the model, and its weights by name. In the copy, the weights are the last inputs, all values have
+    types, and all nodes have names for messages."""
     onnx = onnx_package()
     weights = _weights(model.graph)
     given = input_names(model)
@@ -125,7 +125,7 @@ def _prepared(
 
 
 def _weights(graph: onnx.GraphProto) -> dict[str, onnx.TensorProto]:
-    """The weights by name: initializers, and values of `Constant`, in which PaddlePaddle exports its weights."""
+    """The weights by name: initializers, and values of `Constant` nodes, because PaddlePaddle exports weights so."""
     tensors = {value.name: value for value in graph.initializer}
     for node in graph.node:
         if node.op_type == "Constant" and node.attribute and node.attribute[0].name == "value":
@@ -134,7 +134,7 @@ def _weights(graph: onnx.GraphProto) -> dict[str, onnx.TensorProto]:
 
 
 def _without(model: onnx.ModelProto, weights: Mapping[str, onnx.TensorProto]) -> onnx.ModelProto:
-    """A copy of the model with the weights as its last inputs. Their values are not copied: there may be gigabytes."""
+    """A copy of the model with the weights as its last inputs. Their values are not copied: they may have gigabytes."""
     onnx = onnx_package()
     copy = onnx.ModelProto()
     _copy_fields(model, copy, "graph")
@@ -147,7 +147,7 @@ def _without(model: onnx.ModelProto, weights: Mapping[str, onnx.TensorProto]) ->
 
 
 def _copy_fields(source: Any, target: Any, *left_out: str) -> None:
-    """Copies the fields of a message of protobuf, except some, into an empty one."""
+    """Copies the fields of a protobuf message into an empty message, except the fields in `left_out`."""
     for field, value in source.ListFields():
         if field.name in left_out:
             continue
@@ -160,7 +160,7 @@ def _copy_fields(source: Any, target: Any, *left_out: str) -> None:
 
 
 def _array(value: torch.Tensor) -> np.ndarray:
-    """A tensor as an array of the package `onnx`, which has a dtype of its own for bfloat16."""
+    """A tensor as a NumPy array. bfloat16 becomes the dtype that the package `onnx` has for it."""
     if value.dtype != torch.bfloat16:
         return value.numpy()
     kind = onnx_package().helper.tensor_dtype_to_np_dtype(onnx_package().TensorProto.BFLOAT16)
@@ -183,7 +183,7 @@ def other_type(value: onnx.ValueInfoProto) -> str:
 
 
 def _imported(model: onnx.ModelProto) -> ir.Module:
-    """The model in the torch dialect, with ONNX's ops, as the function `main`. Raises CompileError."""
+    """The model in the torch dialect, with ONNX's ops, as the function `main`. Raises CompileError if this fails."""
     from torch_mlir.extras import onnx_importer
 
     info = onnx_importer.ModelInfo(model)
@@ -205,7 +205,7 @@ def input_names(model: onnx.ModelProto) -> list[str]:
 
 
 def read_onnx(path: Path) -> onnx.ModelProto:
-    """The model in a file. Raises CompileError for a file without one, and what `onnx_package` raises."""
+    """The model in a file. Raises CompileError for a file without one, OSError, and the errors of `onnx_package`."""
     onnx = onnx_package()
     try:
         return onnx.load(path)

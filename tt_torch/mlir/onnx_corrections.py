@@ -1,8 +1,8 @@
-"""Nodes of ONNX models that torch-mlir imports as something else: they are written in another way.
+"""Rewrites nodes of ONNX models that torch-mlir imports with another meaning.
 
-Found by comparing its results with those of ONNX Runtime. Its Mod of integers has another sign in some cases. Its pools
-with ceil_mode or with other padding at the end than at the start have their windows at other places. It ignores
-dilations of AveragePool. For torch-mlir, a NaN is equal to itself.
+They were found by comparing torch-mlir's results with the results of ONNX Runtime. torch-mlir's Mod of integers has
+another sign in some cases. Its pools have their windows at other places if they have ceil_mode, or if the padding at
+the end differs from the padding at the start. It ignores dilations of AveragePool. In torch-mlir, a NaN equals itself.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ Known: TypeAlias = dict[str, tuple[int, list[int]]]  # element type and sizes of
 
 
 def correct(model: onnx.ModelProto) -> None:
-    """Changes the nodes of the graph. torch-mlir refuses nodes with graphs inside, and functions. Raises
-    UnsupportedOpError."""
+    """Changes the nodes of the graph. It changes no graphs inside of nodes, and no functions: torch-mlir refuses these.
+    Raises UnsupportedOpError for a node that needs sizes which are not known."""
     from onnx.shape_inference import infer_shapes
 
     graph = model.graph
@@ -82,7 +82,7 @@ def _mod(node: onnx.NodeProto, _: Known) -> list[onnx.NodeProto]:
 
 @dataclass(frozen=True)
 class _Windows:
-    """The windows of a pool along one dimension, with as much padding at the end as ceil_mode needs."""
+    """The windows of a pool along one dimension. In ceil_mode, `end` is the padding at the end that they need."""
 
     length: int
     size: int
@@ -94,7 +94,7 @@ class _Windows:
 
     @property
     def count(self) -> int:
-        """The last window that ceil_mode adds begins in the input or the padding before it, but not after the input."""
+        """The number of windows. The last window that ceil_mode adds counts only if it begins before the input ends."""
         room = self.length + self.begin + self.given_end - self._reach
         if not self.ceil:
             return room // self.stride + 1
@@ -111,7 +111,7 @@ class _Windows:
         return self.dilation * (self.size - 1) + 1
 
     def counted(self, padding: bool) -> np.ndarray:
-        """How many elements of each window are of the input, or of the given padding."""
+        """How many elements of each window belong to the input or, if `padding` is true, to the given padding."""
         total = self.length + self.begin + max(self.end, self.given_end)
         inside = np.zeros(total)
         inside[(0 if padding else self.begin) : self.begin + self.length + (self.given_end if padding else 0)] = 1
@@ -137,13 +137,13 @@ def _windows(node: onnx.NodeProto, known: Known) -> list[_Windows]:
 
 
 def _same(length: int, size: int, stride: int, dilation: int, upper: bool) -> tuple[int, int]:
-    """The padding for which there is a window per stride. An odd element is at the end if `upper`."""
+    """The padding at both ends that gives ceil(length / stride) windows. An odd element is at the end if `upper`."""
     total = max(0, (-(-length // stride) - 1) * stride + dilation * (size - 1) + 1 - length)
     return (total // 2, total - total // 2) if upper else (total - total // 2, total // 2)
 
 
 def _max_pool(node: onnx.NodeProto, known: Known) -> list[onnx.NodeProto]:
-    """Windows that ceil_mode adds become windows over padding at the end. The maxima of bytes are those of floats."""
+    """Windows that ceil_mode adds become windows over padding at the end. Maxima of bytes are computed on floats."""
     from onnx.helper import make_node
 
     kind = known.get(node.input[0], (0, []))[0]
@@ -163,7 +163,7 @@ def _max_pool(node: onnx.NodeProto, known: Known) -> list[onnx.NodeProto]:
 
 
 def _average_pool(node: onnx.NodeProto, known: Known) -> list[onnx.NodeProto]:
-    """The input is padded with zeros, and the averages of all elements are divided by the part that counts.
+    """The input is padded with zeros. The average of each window is divided by the share of its elements that counts.
 
     torch-mlir ignores dilations, and it crashes for windows of three dimensions.
     """
@@ -190,12 +190,12 @@ def _average_pool(node: onnx.NodeProto, known: Known) -> list[onnx.NodeProto]:
 
 
 def _averages_of_pool(node: onnx.NodeProto, x: str, result: str, windows: Sequence[_Windows]) -> list[onnx.NodeProto]:
-    """The windows of an input that was padded before."""
+    """The averages as one pool. The input `x` already has its padding."""
     return [_pool(node, x, [result], [replace(w, begin=0, given_end=0, ceil=False) for w in windows])]
 
 
 def _averages(node: onnx.NodeProto, x: str, result: str, windows: Sequence[_Windows]) -> list[onnx.NodeProto]:
-    """The averages along one dimension after the other, as sums of slices that are divided by the size of a window."""
+    """The averages as sums of slices. Each dimension is summed in turn, and the sum is divided by the window's size."""
     from onnx.helper import make_node
     from onnx.numpy_helper import from_array
 
@@ -220,7 +220,7 @@ def _averages(node: onnx.NodeProto, x: str, result: str, windows: Sequence[_Wind
 
 
 def _pool(node: onnx.NodeProto, source: str, results: Sequence[str], windows: Sequence[_Windows]) -> onnx.NodeProto:
-    """The node without ceil_mode, with the padding of the windows."""
+    """A node like the given one, but without ceil_mode and with the padding of the windows."""
     from onnx.helper import make_attribute, make_node
 
     new = make_node(node.op_type, [source], results, node.name)

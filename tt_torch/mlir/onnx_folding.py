@@ -2,7 +2,7 @@
 
 A model often computes the shape for a Reshape from the shapes of other values, chooses a branch by a rank, or runs a
 loop a constant number of times. All of that is known while the model is compiled. ONNX's own reference evaluator
-computes the values; a branch or a loop with known conditions becomes its nodes.
+computes the values. A branch or a loop with known conditions is replaced by the nodes that it runs.
 """
 
 from __future__ import annotations
@@ -84,7 +84,8 @@ class Folder:
             self.values[node.output[0]] = to_array(value)
 
     def _evaluated(self, node: onnx.NodeProto) -> list[onnx.NodeProto]:
-        """Constants instead of the node; nothing if its operands or the shapes of its results are not known."""
+        """Constants that replace the node. The list is empty if the op is not in FOLDED, if an operand is not known, or
+        if a result is too large."""
         operands = self._operands(node)
         outputs = [name for name in node.output if name]
         if node.domain or node.op_type not in FOLDED or operands is None or not self._is_small(node, outputs, operands):
@@ -101,7 +102,7 @@ class Folder:
         return {name: self.values[name] for name in names} if all(name in self.values for name in names) else None
 
     def _is_small(self, node: onnx.NodeProto, outputs: Sequence[str], operands: dict[str, np.ndarray]) -> bool:
-        """Whether the results have few elements. Shapes that are not known yet are not counted."""
+        """Whether each result has at most MOST_ELEMENTS. Results whose shapes are not known yet are not counted."""
         known = [self.shapes[name] for name in outputs if name in self.shapes]
         if node.op_type == "Range":
             start, limit, step = (float(operands[name].reshape(())) for name in node.input)
@@ -164,8 +165,8 @@ class Folder:
         return made + self._results(node, carried, scanned)
 
     def _scan(self, node: onnx.NodeProto) -> list[onnx.NodeProto]:
-        """The nodes of all steps. It is the node itself if another dimension than the first one is scanned, or if their
-        length is large or not known."""
+        """The nodes of all steps, or the node itself if it cannot be unrolled: if it scans backwards or along another
+        dimension than the first one, or if the number of steps is large or not known."""
         from onnx.helper import get_attribute_value, make_node
 
         given = {attribute.name: get_attribute_value(attribute) for attribute in node.attribute}
@@ -221,7 +222,7 @@ class Folder:
         return nodes, [names.get(value.name, value.name) for value in graph.output]
 
     def _stack(self, parts: Sequence[str], name: str) -> list[onnx.NodeProto]:
-        """The results of all iterations along a new first dimension."""
+        """Nodes that stack the results of all iterations along a new first dimension."""
         from onnx.helper import make_node
 
         rows = [f"{name}/stacked {i}" for i in range(len(parts))]
@@ -245,7 +246,7 @@ def constant(name: str, value: np.ndarray, node: str) -> onnx.NodeProto:
 
 
 def first_result(node: onnx.NodeProto) -> str:
-    """The first name among the results, which may be left out. Names of inner values begin with it."""
+    """The name of the first result that is not left out. Names of inner values begin with it."""
     return next(name for name in node.output if name)
 
 

@@ -1,4 +1,4 @@
-"""Writing the plain nodes that replace a node of an ONNX model, with what is known of its operands."""
+"""Writes the plain nodes that replace a node of an ONNX model, and keeps what is known about its operands."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Facts:
 
 
 class Nodes:
-    """The nodes that replace one. The names of inner values begin with the name of its result."""
+    """The nodes that replace one node. The names of inner values begin with the name of the node's first result."""
 
     def __init__(self, node: onnx.NodeProto, facts: Facts) -> None:
         from onnx.helper import get_attribute_value
@@ -47,7 +47,7 @@ class Nodes:
         return name
 
     def constant(self, value: Any, like: str = "") -> str:
-        """A constant; its type is that of the value `like`."""
+        """A constant, which has the type of the value `like` if this is given."""
         from onnx.helper import tensor_dtype_to_np_dtype
 
         array = np.asarray(value)
@@ -65,7 +65,7 @@ class Nodes:
         return self.node.input[number] if number < len(self.node.input) else ""
 
     def value(self, number: int) -> np.ndarray | None:
-        """The value of an operand; None if it is left out or no constant."""
+        """The value of an operand; None if it is left out or is no constant."""
         return self.facts.values.get(self.operand(number))
 
     @property
@@ -78,7 +78,7 @@ class Nodes:
         return True
 
     def named(self, number: int, name: str) -> None:
-        """Makes a value the result with a number, if the node has this result."""
+        """Makes a value the result at position `number`, if the node has a result there."""
         if number < len(self.node.output) and self.node.output[number]:
             self.op("Identity", name, result=self.node.output[number])
 

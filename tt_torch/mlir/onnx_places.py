@@ -54,7 +54,7 @@ def _reflected(wanted: np.ndarray, length: int) -> np.ndarray:
     return np.minimum(turned, 2 * (length - 1) - turned)
 
 
-# the place, among as many as the length, from which an element before or after them comes
+# By mode: the places, from 0 to length - 1, of the elements that stand at wanted places, which may lie outside.
 FILLED: dict[bytes, Callable[[np.ndarray, int], np.ndarray]] = {
     b"constant": lambda wanted, length: np.clip(wanted, 0, length - 1),
     b"edge": lambda wanted, length: np.clip(wanted, 0, length - 1),
@@ -64,7 +64,7 @@ FILLED: dict[bytes, Callable[[np.ndarray, int], np.ndarray]] = {
 
 
 def _slice(nodes: Nodes) -> bool:
-    """Dimensions with a negative step are taken by their places; torch-mlir does not take those to the start."""
+    """If a step is negative, elements are taken by their places. torch-mlir cannot slice backwards to the start."""
     starts, ends, axes, steps = (nodes.value(number) for number in range(1, 5))
     if starts is None or ends is None or steps is None or (nodes.operand(3) and axes is None) or min(steps) > 0:
         return False
@@ -76,7 +76,7 @@ def _slice(nodes: Nodes) -> bool:
 
 
 def _compress(nodes: Nodes) -> bool:
-    """The places where the condition, which is known, is true."""
+    """The elements at the places where the condition is true. The condition must be known."""
     x, condition, shape = nodes.operand(0), nodes.value(1), nodes.facts.shapes[nodes.operand(0)]
     if condition is None:
         return False
@@ -87,7 +87,8 @@ def _compress(nodes: Nodes) -> bool:
 
 
 def _resize(nodes: Nodes) -> bool:
-    """Along each dimension, a sum of elements times factors. ONNX's reference evaluator gives the factors.
+    """In each dimension, an element of the result is a sum of elements times factors. ONNX's reference evaluator gives
+    the factors.
 
     Elements whose factor is 0 are not in the sum, because they may be infinite or NaN.
     """
@@ -118,7 +119,8 @@ def _all(insides: list[np.ndarray]) -> np.ndarray:
 
 
 def _scales(nodes: Nodes, shape: list[int], axes: list[int]) -> list[float | None] | None:
-    """The factor of each axis, or None for one that its sizes give; None if neither factors nor sizes are known."""
+    """The scale of each axis, or None for an axis whose sizes give it. The result is None if neither scales nor sizes
+    are known."""
     scales, sizes = nodes.value(2), nodes.value(3)
     if scales is not None and scales.size:
         return [float(scale) for scale in scales]
@@ -138,7 +140,7 @@ def _region(nodes: Nodes, count: int) -> list[tuple[float, float]] | None:
 
 
 def _matrix(nodes: Nodes, length: int, result: int, scale: float | None, region: list[float]) -> np.ndarray:
-    """The factors of the elements along a dimension in each element of the result."""
+    """A matrix of length x result: the factor of each element along a dimension in each element of the result."""
     from onnx.helper import make_node
 
     dropped = ("axes", "keep_aspect_ratio_policy", "extrapolation_value")
@@ -162,7 +164,7 @@ ENDLESS = (b"half_pixel", b"asymmetric")  # transformations of coordinates that 
 
 
 def _near_ends(attributes: dict[str, object]) -> bool:
-    """Whether the factors near an end are other ones than those of an input that goes on."""
+    """Whether the factors near an end differ from the factors of an input that goes on there."""
     return bool(attributes.get("exclude_outside", 0) or attributes.get("antialias", 0))
 
 
@@ -181,17 +183,18 @@ def _weighted(nodes: Nodes, x: str, axis: int, matrix: np.ndarray) -> str:
 
 
 def _terms(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The places and the factors of the terms of each column. A column with fewer terms has its last one in parts."""
+    """The places and the factors of the terms of each column. If a column has fewer terms than another, its last term
+    is divided into equal parts."""
     counts = (matrix != 0).sum(0)
     most = max(int(counts.max(initial=0)), 1)
-    places = np.argsort(matrix == 0, axis=0, kind="stable")[:most]  # those with a factor first
+    places = np.argsort(matrix == 0, axis=0, kind="stable")[:most]  # places with a factor come first
     last, number = np.maximum(counts, 1) - 1, np.arange(most)[:, None]
     places = np.take_along_axis(places, np.minimum(number, last), 0)
     return places, np.take_along_axis(matrix, places, 0) / np.where(number < last, 1, most - last)
 
 
 def _col2im(nodes: Nodes) -> bool:
-    """The sum of all elements of the blocks that go to a place of the picture."""
+    """Each element of the picture is the sum of all elements of the blocks that go to its place."""
     x, image, block = nodes.operand(0), nodes.value(1), nodes.value(2)
     if image is None or block is None:
         return False

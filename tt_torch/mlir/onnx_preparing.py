@@ -1,4 +1,4 @@
-"""Writes an ONNX model as one of plain nodes with fixed shapes, before its nodes are corrected for torch-mlir."""
+"""Prepares an ONNX model before its nodes are corrected for torch-mlir: it gets plain nodes with fixed shapes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import onnx
 
 OLDEST_OPSET = 15  # torch-mlir has rules for the forms of this opset and of later ones
-# The definition of ONNX itself replaces these ops, because torch-mlir has no rule for them, or not for all forms.
+# ONNX's own definition replaces these ops, because torch-mlir has no rule for them, or has rules only for some forms.
 EXPANDED = (
     "AffineGrid Attention CausalConvWithState CenterCropPad DynamicQuantizeLinear FlexAttention LinearAttention "
     "NegativeLogLikelihoodLoss RMSNormalization RotaryEmbedding SoftmaxCrossEntropyLoss Swish"
@@ -39,8 +39,8 @@ DECIDING: dict[str, Sequence[int]] = {
 def prepared(model: onnx.ModelProto, constants: Mapping[str, np.ndarray]) -> onnx.ModelProto:
     """A copy of a valid model without functions, and without computations that depend on nothing but constants.
 
-    `constants` gives values for inputs, which are no inputs of the copy. Raises CompileError for a model that is not
-    valid, and UnsupportedOpError if an input that is no constant decides a shape.
+    `constants` gives values for some inputs, and the copy does not have these inputs. Raises CompileError for a model
+    that is not valid, and UnsupportedOpError if an input that is no constant decides a shape.
     """
     copy = _plain(model, constants)
     fold(copy)
@@ -61,7 +61,7 @@ def _plain(model: onnx.ModelProto, constants: Mapping[str, np.ndarray]) -> onnx.
 
 
 def deciding(model: onnx.ModelProto) -> dict[str, onnx.NodeProto]:
-    """The inputs on whose values deciding operands depend, each with a node that has such an operand."""
+    """The inputs from whose values operands in DECIDING are computed, each with a node that has the operand."""
     nodes = list(_all_nodes(model.graph.node))
     producers = {name: node for node in nodes for name in node.output if name}
     given = {value.name for value in model.graph.initializer}
@@ -75,7 +75,7 @@ def deciding(model: onnx.ModelProto) -> dict[str, onnx.NodeProto]:
 
 
 def _origins(names: Sequence[str], producers: Mapping[str, onnx.NodeProto]) -> set[str]:
-    """All names whose values decide those of `names`."""
+    """`names`, and all names whose values are needed to compute them."""
     seen: set[str] = set()
     waiting = [name for name in names if name]
     while waiting:
@@ -125,7 +125,7 @@ def _bound(model: onnx.ModelProto, constants: Mapping[str, np.ndarray]) -> onnx.
 
 
 def _upgraded(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model in an opset of which torch-mlir knows the forms of ops. `model` is changed. Raises CompileError."""
+    """The model in an opset whose ops torch-mlir knows. `model` is changed. Raises CompileError if this fails."""
     from onnx.version_converter import convert_version
 
     if all(one.domain or one.version >= OLDEST_OPSET for one in model.opset_import):
@@ -143,7 +143,7 @@ def _upgraded(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _expanded(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model with the nodes of functions: its own, and those with which ONNX defines some ops."""
+    """The model, in which nodes replace the calls of its own functions and the ops in EXPANDED. Raises CompileError."""
     from onnx.inliner import inline_local_functions, inline_selected_functions
     from onnx.shape_inference import infer_shapes
 
@@ -152,8 +152,9 @@ def _expanded(model: onnx.ModelProto) -> onnx.ModelProto:
     if not any(node.op_type in EXPANDED for node in _all_nodes(model.graph.node)):
         return model
     typed = infer_shapes(model)
-    typed.graph.value_info.add(name="").type.tensor_type.SetInParent()  # the inliner asks for the types of all
-    chosen = [(domain, name) for name in EXPANDED for domain in DOMAINS]  # operands, also of those that are left out
+    # The inliner asks for the types of all operands, also of operands that are left out, whose name is "".
+    typed.graph.value_info.add(name="").type.tensor_type.SetInParent()
+    chosen = [(domain, name) for name in EXPANDED for domain in DOMAINS]
     try:
         return inline_selected_functions(typed, chosen, False, True)
     except RuntimeError as error:

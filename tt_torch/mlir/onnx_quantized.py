@@ -12,7 +12,7 @@ import numpy as np
 
 from tt_torch.mlir.onnx_nodes import Nodes
 
-# Products of 8-bit numbers that a sum may have: it is below 2^24, so that float32 has it exactly.
+# The largest number of products of 8-bit numbers in a sum. The sum stays below 2^24, so float32 holds it exactly.
 MOST_PRODUCTS = (1 << 24) // 255**2
 
 
@@ -32,7 +32,8 @@ def _quantize(nodes: Nodes) -> bool:
 
 
 def _rounded(nodes: Nodes, x: str, offset: str, kind: int) -> str:
-    """The nearest integers, with ties to even ones, plus a zero point; those beyond the type are its limits."""
+    """Rounds to the nearest integers, with ties to even ones, and adds the zero point. Results are clipped to the
+    limits of the type."""
     from onnx.helper import tensor_dtype_to_np_dtype
 
     whole = nodes.op("Round", x)
@@ -58,8 +59,8 @@ def _dequantize(nodes: Nodes) -> bool:
 
 
 def _spread(nodes: Nodes, name: str, kind: int) -> str:
-    """Scales or zero points as a type, in a shape that broadcasts to the first operand: one for all, one for each place
-    along the axis, or one for each block along it."""
+    """Scales or zero points, cast to the type `kind`, in a shape that broadcasts to the first operand. There is one for
+    all elements, one for each place along the axis, or one for each block along the axis."""
     shape, own = nodes.facts.shapes[nodes.operand(0)], nodes.facts.shapes[name]
     axis = nodes.given.get("axis", 1) % max(len(shape), 1)
     value = nodes.cast(name, kind)
@@ -92,7 +93,7 @@ def _integer_convolution(nodes: Nodes) -> bool:
 
 
 def _convolution(nodes: Nodes) -> bool:
-    """The bias is added to products, so its scale is the product of both scales."""
+    """The bias is added to sums of products, so its scale is the product of the scales of both operands."""
     from onnx import TensorProto
 
     x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, bias = (nodes.operand(i) for i in range(9))
@@ -111,9 +112,10 @@ def _convolution(nodes: Nodes) -> bool:
 
 
 def _convolved(nodes: Nodes, x: tuple[str, str], w: tuple[str, str]) -> str:
-    """The sums of products of numbers minus their zero points, in int32; "" if groups of channels are too large.
+    """The convolution of numbers minus their zero points, in int32; "" if the kernel or a group is too large.
 
-    Padding has the value of the zero point, which is zero here. Few channels at a time are convolved as floats.
+    Padding stands for the zero point, so it is zero after the subtraction. The convolution is computed in floats, for
+    a few channels at a time.
     """
     from onnx import TensorProto
 
@@ -134,7 +136,8 @@ def _convolved(nodes: Nodes, x: tuple[str, str], w: tuple[str, str]) -> str:
 
 
 def _along(nodes: Nodes, name: str, shape: list[int]) -> str:
-    """Scales or zero points in a shape, if there are several; "" if they are left out."""
+    """Scales or zero points. Several along one dimension get the shape `shape`, and a single one becomes a scalar. The
+    result is "" if they are left out."""
     own = nodes.facts.shapes[name] if name else [0, 0]
     one = own in ([], [1])
     if not name or (len(own) != 1 and not one):

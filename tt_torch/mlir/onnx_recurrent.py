@@ -15,7 +15,8 @@ ACTIVATIONS = {"RNN": [b"tanh"], "LSTM": [b"sigmoid", b"tanh", b"tanh"], "GRU": 
 
 @dataclass
 class Weights:
-    """The transposed weights of one direction. `inputs` has the products of all steps with the weights of inputs."""
+    """The transposed weights of one direction. `inputs` is the product of the inputs of all steps with their weights,
+    plus their bias."""
 
     hidden: int
     inputs: str  # steps x batch x gates * hidden
@@ -29,7 +30,8 @@ Cell = Callable[[Nodes, Weights, str, State], State]
 
 
 def recurrent(nodes: Nodes) -> bool:
-    """All steps of a node with the usual activations and with sequences of one length."""
+    """Writes all steps of a node. Returns False for unusual activations, for `clip` and `input_forget`, for sequences
+    of several lengths, and if there are no steps or too many."""
     op, given = nodes.node.op_type, nodes.given
     backward = {b"forward": [False], b"reverse": [True], b"bidirectional": [False, True]}
     directions = backward[given.get("direction", b"forward")]
@@ -89,7 +91,7 @@ def _row(nodes: Nodes, name: str, number: int) -> str:
 
 
 def _part(nodes: Nodes, name: str, first: int, last: int) -> str:
-    """Some places along the last dimension."""
+    """The elements from `first` to before `last` along the last dimension."""
     return nodes.op("Slice", name, *(nodes.constant([number]) for number in (first, last, -1)))
 
 
@@ -107,7 +109,8 @@ def _rnn(nodes: Nodes, weights: Weights, x: str, state: State) -> State:
 
 
 def _lstm(nodes: Nodes, weights: Weights, x: str, state: State) -> State:
-    """The gates are the input, output and forget gate, and the new cell; peepholes add the cell to the first three."""
+    """The parts of `sums` are the input gate, the output gate, the forget gate and the new cell. Peepholes add the cell
+    times a factor to each of the three gates."""
     hidden, cell = state
     sums = nodes.op("Add", x, _product(nodes, weights, hidden))
     i, o, f, new = (_gate(nodes, weights, sums, number) for number in range(4))
@@ -124,7 +127,7 @@ def _lstm(nodes: Nodes, weights: Weights, x: str, state: State) -> State:
 
 
 def _gru(nodes: Nodes, weights: Weights, x: str, state: State) -> State:
-    """The gates are the update and the reset gate, and the new state."""
+    """The parts of a product are the update gate, the reset gate and the new state."""
     (hidden,) = state
     product = _product(nodes, weights, hidden)
     update, reset = (
@@ -143,8 +146,8 @@ CELLS: dict[str, Cell] = {"RNN": _rnn, "LSTM": _lstm, "GRU": _gru}
 
 
 def _write_results(nodes: Nodes, outputs: list[list[str]], ends: list[State]) -> None:
-    """Y has steps x directions x batch x hidden, and the states at the end directions x batch x hidden; if `layout` is
-    1, the batch is their first dimension."""
+    """Y has the shape steps x directions x batch x hidden. The states at the end have the shape directions x batch x
+    hidden. If `layout` is 1, the batch is the first dimension of both."""
     batch_first = bool(nodes.given.get("layout", 0))
     all_steps = _stacked(nodes, [_stacked(nodes, list(step)) for step in zip(*outputs, strict=True)])
     nodes.named(0, nodes.op("Transpose", all_steps, perm=[2, 0, 1, 3]) if batch_first else all_steps)

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     import onnx
 
 AXIS_IS_OPERAND = 20  # the first opset in which the axis of DFT is no attribute
-SLOPES_ARE_BROADCAST = 7  # the first opset in which the slopes of PRelu are broadcast as all operands are
+SLOPES_ARE_BROADCAST = 7  # the first opset in which PRelu broadcasts its slopes like other operands
 
 
 def rewrite(model: onnx.ModelProto, rules: Rules | None = None) -> None:
-    """Changes the nodes of the graph for which there is a rule. A rule that does not cover a form leaves the node."""
+    """Replaces the nodes of the graph for which there is a rule. A node stays if its rule does not cover its form."""
     from onnx.shape_inference import infer_shapes
 
     rules = RULES if rules is None else rules
@@ -67,7 +67,7 @@ def _lp_pool(nodes: Nodes) -> bool:
 
 
 def _of_small_integers(nodes: Nodes) -> bool:
-    """The largest or smallest of booleans or of uint8, computed on int32. torch-mlir begins at the ends of int8."""
+    """The largest or smallest boolean or uint8, computed on int32. torch-mlir begins the search at the ends of int8."""
     from onnx import TensorProto
 
     kind = nodes.facts.types[nodes.operand(0)]
@@ -79,7 +79,7 @@ def _of_small_integers(nodes: Nodes) -> bool:
 
 
 def _cumulative_product(nodes: Nodes) -> bool:
-    """Each element is multiplied by the one 1, 2, 4 and so on places before, in as many rounds as are needed."""
+    """In each round, every element is multiplied by the element some places before it: 1 place, then 2, 4 and so on."""
     x, axis = nodes.operand(0), nodes.value(1)
     if axis is None:
         return False
@@ -96,7 +96,7 @@ def _cumulative_product(nodes: Nodes) -> bool:
 
 
 def _shifted(nodes: Nodes, x: str, shape: list[int], dim: int, step: int, reverse: bool) -> str:
-    """The elements `step` places before, or after if `reverse`; ones where there are none."""
+    """The elements `step` places before each place, or after it if `reverse` is true. Missing elements are ones."""
     length = shape[dim]
     step = min(step, length)
     ones = nodes.constant(
@@ -146,7 +146,7 @@ def _dft(nodes: Nodes) -> bool:
 
 
 def _dft_matrix(length: int, count: int, inverse: bool, onesided: bool) -> np.ndarray:
-    """The factors of `length` elements in the transform of `count` elements; the missing ones are zeros.
+    """The factors of `length` elements in the transform of `count` elements. Missing elements count as zeros.
 
     A one-sided result has only the frequencies that are not negative. If the input is one-sided, the missing ones are
     the conjugates of the given ones.
@@ -183,7 +183,7 @@ def _hardmax(nodes: Nodes) -> bool:
 
 
 def _one_hot(nodes: Nodes) -> bool:
-    """The second value at the index, which counts from the end if it is negative, and the first one elsewhere."""
+    """The second value stands at the index, and the first value elsewhere. A negative index counts from the end."""
     from onnx import TensorProto
 
     depth, (x, _, values) = nodes.value(1), nodes.node.input
@@ -219,7 +219,7 @@ def _dropout(nodes: Nodes) -> bool:
 
 
 Rules: TypeAlias = dict[str, Callable[[Nodes], bool]]
-OLD_RULES: Rules = {"PRelu": _old_prelu}  # before a model is converted to a newer opset, which leaves these nodes
+OLD_RULES: Rules = {"PRelu": _old_prelu}  # applied before the conversion to a newer opset, which leaves these nodes
 RULES: Rules = {
     **PLACES,
     **QUANTIZED,

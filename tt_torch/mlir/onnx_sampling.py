@@ -17,13 +17,13 @@ import numpy as np
 from tt_torch.mlir.onnx_corrections import FLOATS, refused
 from tt_torch.mlir.onnx_nodes import Nodes
 
-FAR = 2.0**30  # a place that is far outside of every picture, as one that is NaN or infinite
+FAR = 2.0**30  # a place far outside of every picture; places that are NaN or infinite become such a place
 CUBIC = -0.75  # the parameter of the cubic convolution
 
 
 @dataclass(frozen=True)
 class Neighbour:
-    """One of the elements beside places along a dimension: batch x places each."""
+    """For many places, one of the elements beside each place along a dimension. All values are batch x places."""
 
     place: str  # an integer, and a place in the picture
     factor: str  # "" if it is 1
@@ -45,7 +45,7 @@ class Sampler:
         return self.nodes.op(op, *values)
 
     def neighbours(self, place: str, length: int) -> list[Neighbour]:
-        """The elements that a place between 0 and length - 1, or outside of it, is computed from."""
+        """The elements from which the value at a place is computed. A place in the picture is from 0 to length - 1."""
         place = self.op("Clip", self.op("Where", self.op("IsNaN", place), -FAR, place), -FAR, FAR)
         if self.mode == b"nearest":
             return [self._neighbour(self.op("Round", place), "", length)]
@@ -60,7 +60,7 @@ class Sampler:
         return [self._neighbour(self.op("Add", first, step), factor, length) for step, factor in factors]
 
     def _cubic(self, distance: str, step: int) -> str:
-        """The factor of an element by its distance, which is below 1 for the two nearest elements, or below 2."""
+        """The factor of an element by its distance, which is below 1 for the two nearest elements and else below 2."""
         near = [CUBIC + 2, -(CUBIC + 3), 0.0, 1.0]
         far = [CUBIC, -5 * CUBIC, 8 * CUBIC, -4 * CUBIC]
         first, second, *others = near if step in (0, 1) else far
@@ -68,7 +68,7 @@ class Sampler:
         return reduce(lambda total, c: self.op("Add", self.op("Mul", total, distance), c), others, total)
 
     def _reflected(self, place: str, length: int) -> str:
-        """The place after as many reflections at the ends as are needed; a picture of one element has one place."""
+        """The place in the picture after reflections at its ends. A picture of one element has only one place."""
         low, size = (0.0, length - 1.0) if self.align_corners else (-0.5, float(length))
         if size == 0:
             return self.op("Mul", self.op("Sub", place, place), 0.0)
@@ -78,7 +78,8 @@ class Sampler:
         return self.op("Add", self.op("Min", there, self.op("Sub", 2 * size, there)), low)
 
     def _neighbour(self, place: str, factor: str, length: int) -> Neighbour:
-        """The element at a whole place. One beyond the picture becomes one in it, and is not `inside` for "zeros"."""
+        """The element at a whole place. A place beyond the picture becomes a place in it. With the padding "zeros", it
+        is not `inside`."""
         from onnx import TensorProto
 
         inside = ""
@@ -89,7 +90,8 @@ class Sampler:
         return Neighbour(self.nodes.cast(self.op("Clip", place, 0.0, length - 1.0), TensorProto.INT64), factor, inside)
 
     def terms(self, x: str, size: Sequence[int], sides: Sequence[Sequence[Neighbour]], channels: int) -> list[str]:
-        """The terms of the values at places; `x` is batch x channels x elements, a term batch x channels x places."""
+        """The terms of the values at places. `x` is batch x channels x elements, a term is batch x channels x places.
+        `sides` has the neighbours of the places along each dimension."""
         nodes, terms = self.nodes, []
         for corner in product(*sides):
             steps = [prod(size[dim + 1 :]) for dim in range(len(size))]
@@ -116,7 +118,7 @@ MODES = {b"bilinear": b"linear", b"bicubic": b"cubic"}  # the names before opset
 
 
 def _grid_sample(nodes: Nodes) -> bool:
-    """The places are between -1 and 1 along each dimension of the picture, the last dimension first."""
+    """Places are between -1 and 1 along each dimension of the picture. The grid has the last dimension first."""
     from onnx import TensorProto
 
     x, grid = nodes.node.input
@@ -143,7 +145,7 @@ def _grid_sample(nodes: Nodes) -> bool:
 
 
 def _roi_align(nodes: Nodes) -> bool:
-    """The averages of places in each part of a region, of the picture that is chosen for the region."""
+    """Each result is the average of places in one part of a region. `pictures` has the picture of each region."""
     from onnx import TensorProto
 
     x, regions, pictures = nodes.node.input
@@ -174,7 +176,7 @@ def _roi_align(nodes: Nodes) -> bool:
 
 
 def _region_places(sampler: Sampler, first: str, last: str, parts: int, ratio: int) -> str:
-    """The places between two ends along a dimension: as many as `ratio` in each part."""
+    """The places between two ends along a dimension, with `ratio` places in each part."""
     nodes = sampler.nodes
     usual = b"half_pixel" if nodes.facts.opset >= MOVED_BY_HALF else b"output_half_pixel"
     half = nodes.given.get("coordinate_transformation_mode", usual) == b"half_pixel"
@@ -185,7 +187,7 @@ def _region_places(sampler: Sampler, first: str, last: str, parts: int, ratio: i
 
 
 def _deform_conv(nodes: Nodes) -> bool:
-    """A convolution whose elements are taken at places that were moved, by an amount for each result, and weighted."""
+    """A convolution that takes elements at moved places. Each result has its own moves, and may weight the elements."""
     from onnx import TensorProto
 
     x, weight, moves = nodes.node.input[:3]
@@ -213,12 +215,12 @@ def _deform_conv(nodes: Nodes) -> bool:
 
 
 def _kernel_places(given: dict[str, Any], kernel: Sequence[int], result: Sequence[int]) -> list[np.ndarray]:
-    """Along each dimension, the places of the elements of the kernel, which are taps x results."""
+    """For each dimension, the places that the elements of the kernel read, as an array of taps x results."""
     strides, dilations = (given.get(name, [1, 1]) for name in ("strides", "dilations"))
     pads, found = given.get("pads", [0, 0, 0, 0]), []
     for dim in range(PICTURE):
         begins = np.arange(result[dim]) * strides[dim] - pads[dim]
-        own = np.arange(kernel[dim])[:, None] * dilations[dim] + begins  # of the kernel x of the result
+        own = np.arange(kernel[dim])[:, None] * dilations[dim] + begins  # places in the kernel x in the result
         order = (0, 2) if dim == 0 else (1, 3)
         full = np.expand_dims(own, tuple(i for i in range(4) if i not in order))
         found.append(np.broadcast_to(full, (*kernel, *result)).reshape(prod(kernel), -1).astype(np.float32))

@@ -15,7 +15,7 @@ import numpy as np
 from tt_torch.mlir.onnx_corrections import FLOATS
 from tt_torch.mlir.onnx_nodes import Nodes
 
-MOST_PAIRS = 1 << 24  # of a place and an update
+MOST_PAIRS = 1 << 24  # the limit for pairs of a place and an update, which are compared
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def _scatter_elements(nodes: Nodes) -> bool:
     if not _is_covered(nodes, count) or 0 in places:
         return False
     index = _from_start(nodes, index, shape[axis])
-    if any(missing):  # with updates for a place that does not exist
+    if any(missing):  # the rest is filled with updates for a place that does not exist
         pads = nodes.constant([0] * len(shape) + missing)
         index = nodes.op("Pad", index, pads, nodes.constant(shape[axis]))
         updates = nodes.op("Pad", updates, pads)
@@ -56,7 +56,7 @@ def _scatter_elements(nodes: Nodes) -> bool:
 
 
 def _scatter_nd(nodes: Nodes) -> bool:
-    """Places are along the first dimensions, which become one; an update has the other dimensions."""
+    """Places are along the first dimensions, which become one dimension. An update has the other dimensions."""
     x, index, updates = nodes.node.input
     shape, places = nodes.facts.shapes[x], nodes.facts.shapes[index]
     first, rest = shape[: places[-1]], shape[places[-1] :]
@@ -80,7 +80,7 @@ def _scatter_nd(nodes: Nodes) -> bool:
 
 
 def _from_start(nodes: Nodes, index: str, length: int) -> str:
-    """Places that count from the end if they are negative, as 64-bit integers that count from the start."""
+    """Places as 64-bit integers that count from the start. Negative places in `index` count from the end."""
     from onnx import TensorProto
 
     index = nodes.cast(index, TensorProto.INT64)
@@ -106,7 +106,7 @@ def _scattered(nodes: Nodes, x: str, index: str, updates: str, length: int) -> s
 
 
 def _is_covered(nodes: Nodes, count: int) -> bool:
-    """Whether there is a reduction of a type that 32 bits have, and not too many pairs."""
+    """Whether the node has a reduction, its type can be computed in 32 bits, and there are not too many pairs."""
     from onnx import TensorProto
 
     other = (TensorProto.BOOL, TensorProto.UINT32, TensorProto.UINT64)
@@ -115,7 +115,7 @@ def _is_covered(nodes: Nodes, count: int) -> bool:
 
 
 def _tensor_scatter(nodes: Nodes) -> bool:
-    """A row of updates begins at a place of its own in each batch; if circular, it goes on at the first place."""
+    """In each batch, the row of updates begins at its own place. In circular mode, it goes on at the first place."""
     from onnx import TensorProto
 
     x, updates, begin = nodes.operand(0), nodes.operand(1), nodes.operand(2)
@@ -135,7 +135,7 @@ def _tensor_scatter(nodes: Nodes) -> bool:
 
 
 def _reverse_sequence(nodes: Nodes) -> bool:
-    """The first elements along a dimension in the opposite order, as many as the length of their sequence."""
+    """Reverses the first elements along a dimension. The length of a sequence says how many elements these are."""
     from onnx import TensorProto
 
     x, lengths = nodes.node.input

@@ -1,4 +1,4 @@
-"""Sequences of ONNX models, which are gone after compiling: their elements are known by their places.
+"""Replaces sequences of ONNX models by their elements. The place of each element is known while compiling.
 
 `Facts.sequences` has the names of the elements of each sequence. The nodes on sequences become nodes on elements.
 """
@@ -42,7 +42,7 @@ def _length(nodes: Nodes) -> bool:
 
 
 def _concatenate(nodes: Nodes) -> bool:
-    """Along a dimension of the elements, or along a new one."""
+    """Concatenates the elements along one of their dimensions, or along a new one."""
     elements, axis = _elements(nodes), nodes.given["axis"]
     if not elements:
         raise refused(nodes.node, "the sequence has no element")
@@ -52,7 +52,8 @@ def _concatenate(nodes: Nodes) -> bool:
 
 
 def _split(nodes: Nodes) -> bool:
-    """Into parts of given sizes, into parts of one size, the last of which may be smaller, or into single rows."""
+    """Splits a tensor into parts of given sizes, into parts of one size, or into single rows. The last part of one size
+    may be smaller."""
     x, sizes, shape = nodes.operand(0), nodes.value(1), nodes.facts.shapes.get(nodes.operand(0))
     if shape is None:
         raise refused(nodes.node, "the sizes of its operand must be known")
@@ -81,7 +82,8 @@ def _elements(nodes: Nodes) -> list[str]:
 
 
 def _place(nodes: Nodes, number: int, default: int, count: int) -> int:
-    """The place, below `count`, that an operand gives; from the end if it is negative."""
+    """The place that an operand gives; a negative place counts from the end. Raises UnsupportedOpError for a place that
+    is not known, or that does not exist because it is not below `count`."""
     given = nodes.value(number)
     if nodes.operand(number) and given is None:
         raise refused(nodes.node, "the place in its sequence must be known")

@@ -1,4 +1,4 @@
-"""The shapes of inputs, which may be open in an ONNX model, and those of all other values, which follow from them."""
+"""Fixes the shapes of inputs, which may be open in an ONNX model, and infers the shapes of all other values."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ Shapes: TypeAlias = Mapping[str, Sequence[int]]  # by the names of inputs
 def fix_sizes(inputs: Sequence[onnx.ValueInfoProto], shapes: Shapes) -> None:
     """Gives the open dimensions of inputs their sizes. A dimension with a name has the same size in all inputs.
 
-    Raises CompileError for a shape of no input, for one that contradicts the model or another one, and for a dimension
-    whose size is not given.
+    Raises CompileError if `shapes` names something that is no input, if a shape contradicts the model or another shape,
+    and if the size of a dimension is not given.
     """
     if unknown := shapes.keys() - {value.name for value in inputs}:
         names = ", ".join(value.name for value in inputs) or "none"
@@ -54,7 +54,7 @@ def _fix(value: onnx.ValueInfoProto, shape: Sequence[int], sizes: dict[str, int]
 
 
 def _fix_named(value: onnx.ValueInfoProto, sizes: Mapping[str, int]) -> None:
-    """Gives the dimensions of an input the sizes of their names. Raises CompileError for one that stays open."""
+    """Gives each named dimension of an input the size of its name. Raises CompileError if a dimension stays open."""
     if not value.type.tensor_type.HasField("shape"):
         raise CompileError(f"the ONNX input {value.name!r} has no shape in the model; {_how(value)}")
     for number, dimension in enumerate(value.type.tensor_type.shape.dim):
@@ -71,8 +71,8 @@ def _how(value: onnx.ValueInfoProto) -> str:
 
 
 def forget_shapes(results: Sequence[onnx.ValueInfoProto]) -> dict[str, onnx.TensorShapeProto]:
-    """Takes away the shapes of results, and returns them by name. Some models have wrong ones, even another number of
-    dimensions, and torch-mlir would believe them."""
+    """Takes away the shapes of results, and returns them by name. Some models declare wrong shapes, even with a wrong
+    number of dimensions, and torch-mlir would trust them."""
     shapes = {}
     for value in results:
         if value.type.tensor_type.HasField("shape"):
@@ -95,7 +95,7 @@ def inferred(model: onnx.ModelProto, declared: Mapping[str, onnx.TensorShapeProt
 
 
 def refuse_unknown(graph: onnx.GraphProto) -> None:
-    """Raises UnsupportedOpError for a node that ONNX does not define, if nothing tells the types of its results."""
+    """Raises UnsupportedOpError for a node that ONNX does not define, if the types of its results are unknown."""
     typed = {value.name for value in (*graph.value_info, *graph.output)}
     for node in graph.node:
         if node.domain not in ("", "ai.onnx") and not typed.issuperset(filter(None, node.output)):

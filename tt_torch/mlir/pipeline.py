@@ -108,7 +108,7 @@ class Timings:
     """Seconds per step, in the order in which the steps ran."""
 
     steps: dict[str, float] = field(default_factory=dict)
-    started: Callable[[str], object] = lambda name: None  # is told each step when it begins
+    started: Callable[[str], object] = lambda name: None  # it is called with the name of each step that begins
     cached: bool = False  # whether the binary came from the compile cache
 
     def measure(self, name: str, run: Callable[[], T]) -> T:
@@ -123,10 +123,10 @@ class Timings:
 def run_steps(module: ir.Module, steps: Iterable[Step], config: CompilerConfig, timings: Timings) -> None:
     """Runs steps in order and verifies the result.
 
-    Raises UnsupportedOpError if the user's program is not supported, and the errors of options that cannot be followed.
-    For any other error it raises StageError and leaves a folder that repeats the step.
+    Raises UnsupportedOpError if the user's program is not supported. Errors of options that cannot be followed are
+    raised, too. For any other error it raises StageError, and writes a folder from which the step can be repeated.
     """
-    verified = b""  # the module when it was verified: many steps leave a small program as it is
+    verified = b""  # the module at its last verification: many steps do not change a small program
     for name, step in steps:
         before = verified or repro.snapshot(module)
         try:

@@ -23,8 +23,8 @@ _ARTIFACTS = "; stderr has the cause; an artifact must not be of a newer StableH
 def read_stablehlo(source: Source) -> ir.Module:
     """A new module, whose program is the function `main`.
 
-    `source` is StableHLO as text; bytecode or a portable artifact as bytes; the path of a file with any of these; or a
-    module, also one of another MLIR package, such as that of JAX. A text in one line that ends in one of
+    `source` is StableHLO as text, bytecode or a portable artifact as bytes, the path of a file with any of these, or a
+    module. The module may come from another MLIR package, such as JAX's. A text in one line that ends in one of
     STABLEHLO_SUFFIXES is a path. Raises ModuleFormatError for anything else, UnsupportedOpError for a module without a
     program, and OSError.
     """
@@ -45,8 +45,9 @@ def read_stablehlo(source: Source) -> ir.Module:
 
 
 def read_module(source: str | bytes, context: ir.Context) -> ir.Module:
-    """The module in a user's text, bytecode or portable artifact. Bytes are read by another process first, because
-    damaged ones may end it. Raises MLIRError for a text, and ModuleFormatError for bytes."""
+    """The module in a user's text, bytecode or portable artifact. Another process reads bytes first, because damaged
+    bytes may end the process that reads them. Raises MLIRError for a text that cannot be read, and ModuleFormatError
+    for such bytes and for a text that would end this process."""
     if not isinstance(source, bytes):
         return parse(source, context)
     hint = _ARTIFACTS if is_artifact(source) else ""

@@ -22,7 +22,7 @@ def snapshot(module: ir.Module) -> bytes:
     return buffer.getvalue()
 
 
-# The options that steps read. Those with another value than their default become environment variables of the command.
+# The options that steps read. An option that differs from its default becomes an environment variable of the command.
 OPTIONS = (
     "dtype", "weight_dtype", "arch", "system_desc", "enable_consteval", "consteval_parameters", "enable_optimizer",
     "optimization_level", "math_fidelity", "fp32_dest_acc_en", "precision", "enable_trace",

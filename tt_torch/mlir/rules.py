@@ -36,8 +36,8 @@ class Builder:
         self.ip, self.location = ip, location
 
     def also_from(self, op: Op) -> Builder:
-        """A builder at the same place, for an op that does the work of `op`, too. Its location names the nodes of both,
-        those of `op` first, because `op` computes an operand."""
+        """A builder at the same place, for an op that also does the work of `op`. Its location names the nodes of both
+        ops. The nodes of `op` come first, because `op` computes an operand."""
         return Builder(self.ip, ir.Location.fused([op.operation.location, self.location]))
 
     def __call__(

@@ -1,7 +1,7 @@
 """Splits a StableHLO program that needs the host into device programs, and a flow that says when each of them runs.
 
-The host decides how often a loop runs whose number of steps depends on values, and computes what only it can compute:
-see `stablehlo/host_calls.py`. All other ops go into as few device programs as possible. For
+The host decides how often a loop runs if the number of steps depends on values. It also computes what only the host can
+compute: see `stablehlo/host_calls.py`. All other ops go into as few device programs as possible. For
 
     %0 = add %x, %y    %1 = custom_call @lapack_sgeqrf_ffi(%0)    %2 = sine %x    %3 = multiply %1, %2
 
@@ -40,8 +40,8 @@ from tt_torch.mlir.types import Op, Value
 def split(module: ir.Module) -> tuple[Flow, dict[str, ir.Module]]:
     """The flow of a program, and its device programs by their names. `module` is changed.
 
-    Raises UnsupportedOpError for functions that call each other in a circle, and for a program of several chips that
-    needs the host, which would give all of them the values of the first one.
+    Raises UnsupportedOpError for functions that call each other in a circle. It is also raised for a program of several
+    chips that needs the host, because the host would give all chips the values of the first chip.
     """
     if any(_may_need_host(op) for op in nested(module)):
         inline_calls(module, is_known)
@@ -86,7 +86,8 @@ def _as_one_program(module: ir.Module) -> ir.Module | None:
 
 
 def needs_host(op: Op) -> bool:
-    """Whether an op is a step of a flow: a loop that cannot be unrolled, an op of the host, or a branch with these."""
+    """Whether an op is a step of a flow: a loop that cannot be unrolled, an op that the host computes, or a loop or
+    branch with an op of these kinds inside."""
     op = op.operation
     if op.name in (LOOP, *BRANCHES) and any(needs_host(inner) for inner in nested(op)):
         return True
@@ -108,7 +109,7 @@ def _steps(loop: ir.Operation) -> int | None:
 
 
 class _Splitter:
-    """Collects the device programs of a module and of the regions in it. `functions` are those of composites."""
+    """Collects the device programs of a module and of the regions in it. `functions` are the bodies of composites."""
 
     def __init__(self, functions: Sequence[Op]) -> None:
         self.functions, self.programs = functions, dict[str, ir.Module]()
@@ -119,7 +120,7 @@ class _Splitter:
         return _Block(self, module).flow()
 
     def program(self, ops: Sequence[ir.Operation], arguments: Sequence[Value], results: Sequence[Value]) -> ir.Module:
-        """A module with copies of ops. Functions are copied only for composites, whose decompositions they are."""
+        """A module with copies of ops. It gets the functions only if there is a composite: they are decompositions."""
         inner = any(each.name == "stablehlo.composite" for op in ops for each in (op, *nested(op)))
         location = (ops[0] if ops else arguments[0]).location
         return program_of(ops, arguments, results, self.functions if inner else (), location)
@@ -135,8 +136,8 @@ class _Splitter:
 class _Block:
     """The ops of one module in stages. Each stage is one device program, and then steps of the host.
 
-    An op is in the latest stage that its readers allow, so that few values wait for it. Each program has its own
-    copies of constants.
+    An op is in the latest stage that its readers allow, so that few values wait between stages. Each program has its
+    own copies of constants.
     """
 
     def __init__(self, splitter: _Splitter, module: ir.Module) -> None:
@@ -243,7 +244,7 @@ class _Block:
                 self.roles[x] = roles[i]
 
     def _branch(self, op: ir.Operation) -> None:
-        """The first region of `if` is for true, which is 1."""
+        """Adds a step for a branch. The first region of `if` is for true, which is 1, so its regions are reversed."""
         captured, constants = self._captured(op)
         regions = [region.blocks[0] for region in op.regions]
         roles = [self.roles.get(x, "input") for x in captured]
@@ -266,7 +267,7 @@ class _Block:
         roles: Sequence[str],
         results: Sequence[int] | None = None,
     ) -> Flow:
-        """The flow of a region; `results` are the positions of those of its results that are needed."""
+        """The flow of a region. `results` are the positions of the results that are needed; None means all results."""
         *ops, last = [op.operation for op in body.operations]
         returned = [last.operands[i] for i in (range(len(last.operands)) if results is None else results)]
         arguments = [*body.arguments, *captured]

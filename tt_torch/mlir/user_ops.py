@@ -1,7 +1,7 @@
 """Ops that cross torch-mlir as custom calls: registered ops of the user, those of `torch.ops.tt`, and collectives.
 
-torch-mlir knows no such op, so each crosses it as a call of a function without a body. In StableHLO an op of the user
-is a `custom_call` of `TARGET`, whose `backend_config` names the op and its arguments as on the wire. An op of
+torch-mlir knows none of these ops, so each op crosses it as a call of a function without a body. In StableHLO, an op of
+the user is a `custom_call` of `TARGET`. Its `backend_config` has the op and its arguments in the wire's form. An op of
 `torch.ops.tt` is the custom call that tt-mlir knows. A collective becomes an op of StableHLO: stablehlo/collectives.py.
 """
 
@@ -27,12 +27,12 @@ from tt_torch.tt_ops import CALLS
 from tt_torch.wire import custom_ops
 
 TARGET = "tt_torch.custom_op"
-ATTRIBUTE = "tt.custom_op"  # of a function without a body: the attributes of the custom call
+ATTRIBUTE = "tt.custom_op"  # this attribute of a function without a body has the attributes of the custom call
 
 
 @dataclass(frozen=True)
 class CustomCall:
-    """Target and other attributes of a custom call. `operands` are the positions of parameters; None: all of them."""
+    """Target and other attributes of a custom call. `operands` are positions of parameters; None means all."""
 
     target: str
     attributes: Attrs

@@ -64,7 +64,7 @@ def first_chip(system: SystemDesc) -> ChipDesc:
 
 
 def system(arch: str, file: str = "") -> SystemDesc:
-    """SystemDesc message of the system to compile for, from a `.ttsys` file or, without one, of one chip of `arch`.
+    """The SystemDesc message of the system to compile for: from a `.ttsys` file, or one chip of `arch` without a file.
 
     Raises ConfigError if the file cannot be read or its first chip has another architecture, and BinaryFormatError if
     it is no `.ttsys` file.

@@ -26,8 +26,8 @@ class Cost:
 
 
 def public(message: File) -> list[Program]:
-    """The programs that a call runs, with the programs that they call in place. Others only compute values that are
-    cached."""
+    """The programs that a call runs. In them, called programs replace their calls. All other programs only compute
+    values that are cached."""
     return [expanded(message, program) for program in message.get("programs", ()) if not program.get("private")]
 
 
@@ -60,8 +60,8 @@ def cost(message: File) -> Cost:
     """The number of device ops, of data-movement ops, and of bytes moved per call.
 
     An op moves each of its operands and results once, at its physical size (`physical_bytes`). An operand that is given
-    twice is moved twice. An op that updates a cache in place moves only the new rows. A lookup moves as much of its
-    table as it gives. A view moves nothing.
+    twice is moved twice. An op that updates a cache in place moves only the new rows. A lookup
+    reads only the elements of its result, not its whole table. A view moves nothing.
     """
     found = list(device_ops(message))
     moved = sum(t.bytes for op in found for t in (*op.read, *op.written))
@@ -74,12 +74,12 @@ def cached(message: File) -> set[str]:
 
 
 def expanded(message: File, program: Program) -> Program:
-    """The program with all calls in place; the same object if it has none.
+    """The program, in which called programs replace their calls; the same object if it has no calls.
 
     Const-eval programs stay calls, because their results are cached. A recording (CaptureOrExecuteTraceOp) becomes what
-    each call but the first one does: it writes the inputs from the host into their tensors and runs the recorded ops.
-    Raises BinaryFormatError if a called program does not exist or does not fit its call, and if calls are too deep or
-    are too many.
+    every call after the first one does: it writes the inputs from the host into their tensors and runs the recorded
+    ops. Raises BinaryFormatError if a called program does not exist or does not fit its call, and if calls are too deep
+    or too many.
     """
     if not any(name in CALLS for op in program.get("operations") or () for name in op.get("type", {})):
         return program
@@ -91,7 +91,7 @@ def expanded(message: File, program: Program) -> Program:
 
 @dataclass
 class _Frame:
-    """A call: the tensors of the expanded program that stand for those of the called one, by their ids there."""
+    """A call. `tensors` maps an id in the called program to the tensor of the expanded program that stands for it."""
 
     tensors: dict[int, TensorRef]
     depth: int  # 0 for the program itself, whose tensors keep their ids
@@ -126,8 +126,9 @@ class _Expansion:
         self._return(record, [self.tensor(ref, inner) for ref in callee.get("outputs") or ()], frame)
 
     def _replay(self, record: Record, frame: _Frame) -> Iterator[Operation]:
-        """The inputs that the program of the tensors takes stay where they are: the first ones on the device. The
-        others are written. The results are the last tensors of the recording. See recording.cpp in the runtime."""
+        """The program that allocates the recording's tensors takes the first inputs that are on the device. These stay
+        where they are, and all other inputs are written. The results are the last tensors of the recording. See
+        recording.cpp in the runtime."""
         allocate, capture = (self._program(record[f"{part}_program_id"]) for part in ("allocate_slots", "capture"))
         given = self._given(record, frame)
         on_device = [i for i, ref in enumerate(record.get("inputs") or ()) if facts.tensor(ref).on_device]
@@ -165,7 +166,7 @@ class _Expansion:
         frame.tensors.update({ref["global_id"]: result for ref, result in zip(outputs, results, strict=True)})
 
     def tensor(self, ref: TensorRef, frame: _Frame) -> TensorRef:
-        """What stands for a tensor of a called program; a new one for a tensor that an op of it defines."""
+        """The tensor that stands for a tensor of a called program. It is new if an op of the program defines it."""
         if frame.depth == 0:
             return frame.tensors.get(ref["global_id"], ref)
         if ref["global_id"] not in frame.tensors:

@@ -21,14 +21,14 @@ DISPATCH = 16e-6  # seconds in which the host starts one op that is not part of 
 
 @dataclass(frozen=True)
 class Chip:
-    """`rows` and `columns` of `cores`. Rates are bytes per second.
+    """A chip with `rows` x `columns` cores. Rates are bytes per second.
 
     The data sheet gives `dram`, and `reached` is the share of it that was measured. One core reads its own L1 at the
     rate `l1`, and sends over the network between cores at the rate `noc`. Two chips that are neighbours in a mesh send
     at the rate `link` in each direction.
 
     A product of two tiles takes `unpack` cycles more for each byte of a tile of the operands. Each step of one tile
-    along the inner dimension takes `step` seconds at least, and the first tiles arrive after `first` seconds.
+    along the inner dimension takes at least `step` seconds. The first tiles arrive after `first` seconds.
     """
 
     rows: int

@@ -85,8 +85,8 @@ def _root_text(reader: Reader, root: int, slot: int) -> str:
 
 
 class Table(dict[str, Value]):
-    """A table of a file. The format lets files leave out any part, so reading one that is absent is an error of the
-    file."""
+    """A table of a file. The format lets files leave out any part, so reading an absent part is an error of the file:
+    it raises BinaryFormatError."""
 
     __slots__ = ("name", "position")
 
@@ -121,7 +121,7 @@ class Reader:
         self._spent += size
 
     def _again(self, found: tuple[Value, int]) -> Value:
-        """Counts a value that was read before once more, for another object that refers to it, and returns it."""
+        """Returns a value that was read before, and counts it again for the other object that refers to it."""
         value, size = found
         self._spent += size
         if self._spent > _MOST_EXPANSION * len(self.data) + _ALLOWANCE:
@@ -146,7 +146,7 @@ class Reader:
         return value
 
     def vtable_position(self, table: int) -> int:
-        """The vtable's position, from a table whose first four bytes are inside the file. It may be outside of it."""
+        """The vtable's position, which may be outside of the file. The table's first four bytes must be inside."""
         return table - int(_I32.unpack_from(self.data, table)[0])
 
     def vtable(self, pos: int, what: str) -> tuple[int, tuple[int, ...]]:

@@ -5,7 +5,7 @@ leaves up, so the same TensorRef in twenty ops costs twenty offsets and one tabl
 the content of the message, not on the identity of its dicts.
 
 A field that is absent or None is not written. A plain scalar that equals its default is not written either. An optional
-scalar is written whatever its value, because its absence does not mean the default.
+scalar that has a value is always written, because its absence does not mean the default.
 
 The work is done in C++ (`bindings/`) with the builder of the flatbuffers library. The C++ code knows no schema: it gets
 a plan that is made here from a schema.
@@ -40,8 +40,8 @@ class EncodeError(TTTorchError, ValueError):
 def encode(message: Mapping[str, Value], schema: str | None = None) -> bytes:
     """The bytes of a whole file.
 
-    `schema` is a hash or its beginning. Without it, the schema is the one that the message names in `schema_hash`, or
-    else `DEFAULT`. The file always contains the hash of its schema.
+    `schema` is a hash or its beginning. Without it, `schema_hash` of the message names the schema. If the message has
+    none, the schema is `DEFAULT`. The file always contains the hash of its schema.
 
     Raises SchemaError if the message names another schema than `schema`, because its fields and members are named as in
     that other version. Raises EncodeError if the message does not fit the schema; its notes are the path to the field.

@@ -192,7 +192,8 @@ class Op:
 
     @property
     def read(self) -> tuple[Tensor, ...]:
-        """The tensors that the op reads. A lookup reads as much of its table as it gives, and a view reads nothing."""
+        """The tensors that the op reads. A lookup reads only the elements of its result, not its whole
+        table. A view reads nothing."""
         if self.is_view:
             return ()
         if self.updates:
@@ -214,8 +215,8 @@ class Op:
 
     @property
     def is_view(self) -> bool:
-        """True if the result has the memory of the operand: a reshape that leaves all pages as they are. ttnn 0.81.1
-        allocates nothing for one, and starts no kernel."""
+        """True if the result has the memory of the operand. The op is then a reshape that leaves all pages as they are:
+        ttnn 0.81.1 allocates nothing for it, and starts no kernel."""
         if self.name != "ReshapeOp" or len(self.operands) != 1 or len(self.results) != 1:
             return False
         x, made = self.operands[0], self.results[0]
@@ -305,7 +306,8 @@ def allocations(program: Program, without: Container[int] = ()) -> Iterator[tupl
 
 
 def live_after(program: Program, position: int, without: Container[int] = ()) -> list[Tensor]:
-    """The tensors that are allocated after the op at this position of `ops(program)`, without those in `without`."""
+    """The tensors that are still allocated after the op at this position of `ops(program)`, except the tensors whose
+    ids are in `without`."""
     live = {t.id: t for t in inputs(program)}
     for op in itertools.islice(ops(program), position + 1):
         for operand in op.operands if op.name == "DeallocateOp" else ():
@@ -316,7 +318,7 @@ def live_after(program: Program, position: int, without: Container[int] = ()) ->
 
 def weights(program: Program, roles: Sequence[str]) -> set[int]:
     """The ids of the tensors that stay on the device between calls: inputs whose role is not "input", and the results
-    of private programs. `roles` are those of the program's inputs."""
+    of private programs. `roles` has the role of each input of the program."""
     kept = {t.id for t, role in zip(inputs(program), roles, strict=True) if role != "input"}
     return kept.union(*({t.id for t in op.results} for op in ops(program) if op.name == "LoadCachedOp"))
 

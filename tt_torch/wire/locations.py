@@ -20,7 +20,7 @@ def nodes(location: str) -> list[str]:
 
 
 def names(location: str) -> list[str]:
-    """All names: those of FX nodes, and those that other front-ends give to ops."""
+    """All names: the names of FX nodes, and the names that other front-ends give to ops."""
     return [text.partition(": ")[0] for text, line in _QUOTED.findall(location) if not line]
 
 

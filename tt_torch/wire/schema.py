@@ -46,8 +46,8 @@ class RawField(TypedDict, total=False):
 class RawTable(TypedDict):
     """A table in `schemas/*.json`.
 
-    If `slots` is given, a file in which a field from this id on is set is refused: no file shows that the field is
-    right.
+    If `slots` is given, a file that sets a field with this id or a higher one is refused, because no file shows that
+    the field is right.
     """
 
     fields: list[RawField]
@@ -166,7 +166,7 @@ def known() -> list[str]:
 
 @cache
 def load(schema_hash: str = DEFAULT) -> Schema:
-    """The schema with a hash, of which an unambiguous beginning is enough. Raises SchemaError if there is none."""
+    """The schema with this hash. An unambiguous beginning is enough. Raises SchemaError if there is no such schema."""
     paths = [path for path in _FOLDER.glob("*.json") if _matches(path, schema_hash)]
     schema = _read(paths[0]) if len(paths) == 1 else None
     if schema is None or not schema.hash.startswith(schema_hash):

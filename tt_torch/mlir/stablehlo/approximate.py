@@ -1,4 +1,4 @@
-"""JAX's approximate search for the largest elements: all elements are sorted, which is exact."""
+"""Replaces JAX's approximate search for the largest elements by a sort of all elements, which is exact."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ def body_op(op: Op) -> str:
 
 
 def combining(op: Op) -> list[str] | None:
-    """The op that combines the elements of each operand; None if one depends on others, or needs several ops."""
+    """The op that combines the elements of each operand; None if a result needs other operands or several ops."""
     block = op.operation.regions[0].blocks[0]
     *ops, last = list(block.operations)
     count = len(block.arguments) // 2
@@ -39,7 +39,7 @@ def is_elementwise(region: ir.Region) -> bool:
 
 
 def applied(region: ir.Region, operands: Sequence[Value]) -> list[Value]:
-    """The results of a body for each element of tensors of one shape. There is an operand for each argument."""
+    """Applies a body to each element of tensors of one shape. `operands` has a tensor for each argument of the body."""
     body, shape = region.blocks[0], operands[0].type.shape
     values = dict(zip(body.arguments, operands, strict=True))
     *ops, last = [op.operation for op in body.operations]

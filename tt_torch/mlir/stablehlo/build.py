@@ -51,7 +51,7 @@ def sliced(x: ir.Value, begins: Sequence[int], ends: Sequence[int], strides: Seq
 def padded(
     x: ir.Value, fill: ir.Value, low: Sequence[int], high: Sequence[int], between: Sequence[int] | None = None
 ) -> ir.Value:
-    """More elements at the ends of each dimension, or fewer for negative numbers, and `between` each two elements."""
+    """Adds elements at the ends of each dimension, and `between` each two elements. Negative numbers take some away."""
     between = between or [0] * len(low)
     if not any((*low, *high, *between)):
         return x

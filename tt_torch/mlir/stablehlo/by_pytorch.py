@@ -2,7 +2,7 @@
 systems, Cholesky's factorization, and functions of complex numbers.
 
 For each form of such an op, a function of PyTorch with the same meaning is traced, decomposed and lowered to StableHLO.
-Copies of the ops that this gives replace the op.
+Copies of the resulting ops replace the op.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def compute_by_pytorch(function: Function, most: int) -> None:
     size, found = len(ops), [(op, _form(op), rule) for op in ops if (rule := _rule(op))]
     if not found:
         return
-    from tt_torch.mlir.stablehlo.traced import lowered  # to import PyTorch's tracer takes seconds
+    from tt_torch.mlir.stablehlo.traced import lowered  # importing PyTorch's tracer takes seconds
 
     for op, form, rule in found:
         if form and form not in known:
@@ -69,7 +69,7 @@ def _replacement(op: ir.Operation, module: ir.Module) -> Value:
 
 
 def _copied(module: ir.Module, operands: list[Value]) -> list[Value]:
-    """Copies the ops of `main` to the current insertion point, with the current location. Gives what it returns."""
+    """Copies the ops of `main` to the current insertion point, with the current location. Returns the results."""
     body = block(main(module))
     values = dict(zip(body.arguments, operands, strict=False))
     *ops, last = (op.operation for op in body.operations)
@@ -91,7 +91,7 @@ def _fft(op: ir.Operation) -> Compute:
     """The transform of a batch of one: PyTorch multiplies a vector and a matrix in place, which has no lowering."""
     kind, lengths = str(op.attributes["fft_type"]), attrs.ints(op, "fft_length")
     dims = list(range(-len(lengths), 0))
-    name = next(name for name in TRANSFORMS if name in kind)  # the names of others end with FFT
+    name = next(name for name in TRANSFORMS if name in kind)  # the longest name first: FFT is in all of them
     sizes = lengths if name == "IRFFT" else None
     return lambda x: TRANSFORMS[name](x.unsqueeze(0), sizes, dims).squeeze(0)
 

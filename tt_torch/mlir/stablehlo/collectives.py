@@ -1,4 +1,4 @@
-"""Writes the collectives of a graph as those of StableHLO. Until then they are custom calls, see mlir/user_ops.py.
+"""Writes the collectives of a graph as ops of StableHLO. Before this they are custom calls: see mlir/user_ops.py.
 
 StableHLO has no op for a chip's own part of a tensor, so `tt_mesh.mesh_partition` stays a custom call.
 """
@@ -22,7 +22,7 @@ Attributes = Mapping[str, Any]  # of the op of a graph
 
 
 def write_collectives(module: ir.Module) -> None:
-    """Replaces the custom calls of collectives in a module that has its mesh."""
+    """Replaces the custom calls of collectives in a module, which must have its mesh as an attribute."""
     for op in [op.operation for op in block(main(module)).operations]:
         target = ods.attr(op, "call_target_name") if op.name == "stablehlo.custom_call" else ""
         form = FORMS.get(target.removeprefix(TARGET)) if target.startswith(TARGET) else None

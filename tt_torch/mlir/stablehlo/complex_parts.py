@@ -1,8 +1,8 @@
 """Complex numbers become two values, the real and the imaginary part. Arguments and results have both in a last
 dimension of size 2, like the result of `torch.view_as_real`.
 
-In programs of PyTorch, `dynamo/complex_pairs` has replaced complex numbers before. If some are left there, an op has no
-rule, and the form of arguments and results must not change here.
+In programs of PyTorch, `dynamo/complex_pairs` has replaced complex numbers before. If some are left, an op has no rule.
+Then the form of arguments and results must not change here.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def part_type(kind: TensorType, *more: int) -> ir.RankedTensorType:
 
 
 def split_pairs(pairs: Value) -> Parts:
-    """The parts of numbers that have both in a last dimension."""
+    """The real and the imaginary parts of pairs, which have both parts in a last dimension."""
     *sizes, _ = pairs.type.shape
     columns = [sliced(pairs, [0] * len(sizes) + [i], [*sizes, i + 1]) for i in (0, 1)]
     kind = ir.RankedTensorType.get(sizes, pairs.type.element_type)
@@ -78,7 +78,7 @@ def joined_parts(value: Value) -> Value:
 
 
 def _take_from_pairs(argument: Value) -> None:
-    """Changes a complex argument to floats, and rebuilds the parts from these."""
+    """Changes a complex argument to pairs of floats, and rebuilds the complex numbers from them."""
     kind, uses = argument.type, list(argument.uses)
     for use in uses:
         _refuse_pytorchs(use.owner.operation)
@@ -167,7 +167,7 @@ def _product(op: ir.Operation, x: Parts, y: Parts) -> Parts:
 
 
 def _quotient(op: ir.Operation, given: list[Parts]) -> Parts:
-    """(a + bi) (c - di) / (c^2 + d^2)"""
+    """(a + bi) / (c + di) = (a + bi) (c - di) / (c^2 + d^2)"""
     (a, b), (c, d) = given
     kind = a.type
 
@@ -181,7 +181,7 @@ def _quotient(op: ir.Operation, given: list[Parts]) -> Parts:
 
 
 def _absolute(op: ir.Operation, given: list[Parts]) -> Value:
-    """m sqrt(1 + (n / m)^2), where m is the larger part: its square could overflow."""
+    """m sqrt(1 + (n / m)^2), where m is the larger and n the smaller of |a| and |b|. The square of m could overflow."""
     kind = part_type(op.results[0].type)
     ((a, b),) = given
     a, b = make("abs", kind, a), make("abs", kind, b)
@@ -201,7 +201,7 @@ def _converted(op: ir.Operation, given: list[Parts]) -> Value | Parts:
 
 
 def _counted(op: ir.Operation, given: list[Parts]) -> Parts:
-    """0, 1, 2, ... are real."""
+    """The numbers 0, 1, 2, ... are real, so the imaginary part is zero."""
     kind = part_type(op.results[0].type)
     return make("iota", kind, iota_dimension=op.attributes["iota_dimension"]), _full(kind, 0.0)
 

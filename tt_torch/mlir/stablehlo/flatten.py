@@ -27,7 +27,7 @@ from tt_torch.mlir.stablehlo.loops import take_loops_apart
 from tt_torch.mlir.stablehlo.random_state import states_to_words
 from tt_torch.mlir.types import Op
 
-MOST_OPS = 100_000  # after inlining; a module that has more itself may have eight times its own number
+MOST_OPS = 100_000  # the limit after inlining; or eight times the ops before it, if that is more
 _READING_SIZES = "broadcast_in_dim conv gather iota pad reshape"
 DYNAMIC = {f"stablehlo.dynamic_{name}" for name in _READING_SIZES.split()} | {"stablehlo.real_dynamic_slice"}
 BRANCHES = ("stablehlo.case", "stablehlo.if")
@@ -81,7 +81,7 @@ def inline_calls(module: ir.Module, known: Callable[[Op], bool]) -> None:
 
 
 def take_control_apart(module: ir.Module, stays: Callable[[Op], bool] = lambda op: False) -> None:
-    """Unrolls the loops of `main`, and computes all branches, apart from those that `stays` names.
+    """Unrolls the loops of `main`, and computes all branches. Ops for which `stays` is true are left as they are.
 
     Raises UnsupportedOpError for a loop whose number of steps is not known, or too large.
     """
@@ -129,7 +129,8 @@ def _is_open(value: ir.Value) -> bool:
 
 
 def _make_static(module: ir.Module) -> None:
-    """Ops that read the sizes of their results from constants become ops with these sizes."""
+    """Ops that read the sizes of their results from constants become ops with these sizes. Raises UnsupportedOpError
+    if a size stays open."""
     if any(op.name in DYNAMIC or any(map(_is_open, op.results)) for op in nested(main(module))):
         run_native(module, "stablehlo-refine-shapes", "func.func(stablehlo-canonicalize-dynamism)")
     for op in nested(main(module)):
@@ -138,8 +139,8 @@ def _make_static(module: ir.Module) -> None:
 
 
 def _require_bounded(module: ir.Module) -> None:
-    """Raises UnsupportedOpError for functions that call each other in a circle, or have too many ops when all calls
-    are inlined: 25 functions that call the next one twice make 33 million."""
+    """Raises UnsupportedOpError for functions that call each other in a circle, and if there are too many ops when all
+    calls are inlined. For example, 25 functions that each call the next function twice make 33 million ops."""
     ops = {f.name.value: list(nested(f)) for f in module.body.operations if f.operation.name == "func.func"}
     calls = {
         name: Counter(ir.FlatSymbolRefAttr(op.attributes["callee"]).value for op in its if op.name == "func.call")
@@ -174,8 +175,8 @@ def _has_quantized(body: ir.Block) -> bool:
 
 
 def _mark_quantized(function: ir.Operation) -> None:
-    """Notes that floats were clamped before they became integers. Integers of uint8 are in
-    i8 now, but do not wrap."""
+    """Notes that floats were clamped before they became integers. Integers of uint8 are in i8 now, but they do not
+    wrap."""
     for op in nested(function):
         if op.name == "stablehlo.convert" and isinstance(op.operands[0].type.element_type, ir.FloatType):
             op.attributes["tt.clamped"] = ir.UnitAttr.get()

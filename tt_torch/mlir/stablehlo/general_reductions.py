@@ -1,7 +1,7 @@
-"""Reductions with any body, as slices of tensors to which the body is applied.
+"""Computes reductions with any body by applying the body to slices of tensors.
 
-Two windows of 1, 2, 4, ... elements make one of twice the size: a reduction of 1,000 elements needs about ten times the
-ops of its body. The log-sum-exp of JAX is such a body, as are bodies of complex numbers, and those that choose pairs.
+Two windows of 1, 2, 4, ... elements make one window of twice the size. So a reduction of 1,000 elements needs about ten
+times the ops of its body. Examples are the log-sum-exp of JAX, bodies of complex numbers, and bodies that choose pairs.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from tt_torch.mlir.stablehlo.bodies import applied, combining, is_elementwise
 from tt_torch.mlir.stablehlo.build import broadcast, compared, constant, joined, make, padded, reshaped, sliced
 from tt_torch.mlir.types import Function, Value
 
-COMBINED = {"add", "multiply", "maximum", "minimum", "and", "or", "xor"}  # bodies that the device reduces by
+COMBINED = {"add", "multiply", "maximum", "minimum", "and", "or", "xor"}  # bodies with which the device has reductions
 LARGEST_WINDOW = 128  # elements of a window of select_and_scatter, each of which takes some ops
 Values = list[Value]
 REDUCE, WINDOWS, SCATTER = "stablehlo.reduce", "stablehlo.reduce_window", "stablehlo.select_and_scatter"
 
 
 def reduce_by_slices(function: Function) -> None:
-    """Replaces the reductions of a function whose bodies are no single ops, or compute complex numbers."""
+    """Replaces reductions whose bodies are more than one op for each operand, or compute complex numbers."""
     for op in [op.operation for op in function.regions[0].blocks[0].operations]:
         if not (rule := _rule(op)) or not all(map(is_elementwise, op.regions)):
             continue
@@ -66,13 +66,13 @@ def _halves(op: ir.Operation) -> tuple[Values, Values]:
 
 
 def _with_initial(op: ir.Operation, values: Values, initial: Values) -> Values:
-    """The initial values take part once."""
+    """Combines reduced values with the initial values, so that the initial values take part once."""
     spread = [broadcast(i, x.type.shape, []) for i, x in zip(initial, values, strict=True)]
     return applied(op.regions[0], [*spread, *values])
 
 
 def _reduced(op: ir.Operation) -> Values:
-    """Neighbours are combined until one element of each dimension is left. So the order of elements is kept."""
+    """Neighbours are combined until one element of each reduced dimension is left. This keeps the order of elements."""
     values, initial = _halves(op)
     dims = attrs.ints(op, "dimensions")
     for dim in dims:
@@ -89,7 +89,7 @@ def _reduced(op: ir.Operation) -> Values:
 
 
 def _windows(op: ir.Operation) -> Values:
-    """Padding, and the elements between those that are spread, have the initial values."""
+    """Elements of the padding, and new elements between elements that are spread, have the initial values."""
     values, initial = _halves(op)
     rank = len(values[0].type.shape)
     sizes, ones = attrs.ints(op, "window_dimensions"), [1] * rank
@@ -106,7 +106,7 @@ def _windows(op: ir.Operation) -> Values:
 
 
 def _along(op: ir.Operation, values: Values, dim: int, window: int, stride: int, dilation: int) -> Values:
-    """Windows along one dimension. Those whose sizes are the powers of two in the size of the window make it up."""
+    """Windows along one dimension. Each window is made of windows whose sizes are the powers of two in its size."""
     positions = max(0, values[0].type.shape[dim] - (window - 1) * dilation)
     result: Values = []
     begin, size = 0, 1
@@ -123,7 +123,7 @@ def _along(op: ir.Operation, values: Values, dim: int, window: int, stride: int,
 
 
 def _select_and_scatter(op: ir.Operation) -> Values:
-    """For each place in a window: where it is the selected one, the source is combined with what is there."""
+    """For each place in the windows: if it is the selected place, the source is combined with the value there."""
     x, source, initial = op.operands
     kind, shape = x.type, source.type.shape
     sizes, ones = attrs.ints(op, "window_dimensions"), [1] * len(shape)

@@ -45,7 +45,7 @@ def _bytes(kind: ir.RankedTensorType) -> int:
 
 
 def _lapack(op: ir.Operation, name: str) -> Found | None:
-    """JAX's functions of LAPACK. Their names begin with the letter of a type, which the operands have, too."""
+    """JAX's functions of LAPACK. `name` is without its first letter, which stands for the type."""
     config = op.attributes.get("mhlo.backend_config", ir.DictAttr.get({}, op.context))
     letters = {each.name: chr(ir.IntegerAttr(each.attr).value) for each in config if str(each.attr).endswith("ui8")}
     if name == "gtsv" and op.operands[1].type.shape[-1] > LARGEST_TRIDIAGONAL:
@@ -53,7 +53,7 @@ def _lapack(op: ir.Operation, name: str) -> Found | None:
     return LAPACK[name](letters) if name in LAPACK else None
 
 
-# Functions of the options of a LAPACK op, whose values are letters.
+# For each function of LAPACK, a function that gives the host's call from the op's options. Their values are letters.
 LAPACK: dict[str, Callable[[dict[str, str]], Found]] = {
     "getrf": lambda x: ("lu", {}),
     "geqrf": lambda x: ("qr", {}),

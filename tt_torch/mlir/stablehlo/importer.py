@@ -31,7 +31,7 @@ def import_graph(
     """The graph in the torch dialect: `@main` with one argument per placeholder, whose roles are `kinds`
     (input, state, parameter or constant), and one private function per form of each composite.
 
-    `updates` has the position of a state for each result that is its new value.
+    `updates` maps the position of a result to the position of the state whose new value it is.
     """
     _refuse_fatal_types(graph)
     importer = FxImporter(context=context)
@@ -56,7 +56,7 @@ def import_graph(
 
 
 def _refuse_fatal_types(graph: torch.fx.Graph) -> None:
-    """Raises UnsupportedOpError for an op with a result of a type for which torch-mlir's lowering aborts."""
+    """Raises UnsupportedOpError for an op whose result has a type that makes torch-mlir's lowering abort."""
     for node in graph.nodes:
         if node.op == "call_function" and getattr(node.meta.get("val"), "dtype", None) in _FATAL:
             dtype = node.meta["val"].dtype

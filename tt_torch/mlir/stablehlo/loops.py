@@ -1,4 +1,4 @@
-"""Loops whose number of steps follows from constants become that number of calls of their body.
+"""Replaces a loop by one call of its body for each step, if the number of steps follows from constants.
 
 `while` with a counter from 0 to 3 becomes `@body(0, x)`, `@body(1, ...)`, `@body(2, ...)`: the counter is a constant in
 each call, so that slices at its place are plain slices once the calls are inlined.
@@ -23,7 +23,7 @@ from tt_torch.mlir.types import Function, Op, Value
 MOST_OPS = 8192  # of all steps together; a program of 1,000 ops takes about a second to compile
 LOOP = "stablehlo.while"
 Scalar: TypeAlias = np.ndarray[Any, Any]  # with one element
-State: TypeAlias = list[Scalar | None]  # of the values that a loop carries; None if it is not known
+State: TypeAlias = list[Scalar | None]  # the values that a loop carries; None for a value that is not known
 
 _COMPARE = {"EQ": np.equal, "NE": np.not_equal, "LT": np.less, "LE": np.less_equal, "GT": np.greater}
 _COMPARE["GE"] = np.greater_equal
@@ -66,7 +66,7 @@ def _refused(loop: ir.Operation, detail: str) -> UnsupportedOpError:
 
 
 def states_of(loop: ir.Operation) -> list[State]:
-    """The known ones of the carried values before each step. Values that do not decide the number of steps are None.
+    """The carried values before each step. Values that do not decide the number of steps are None.
 
     Raises UnsupportedOpError if the number of steps is not known, or larger than MOST_OPS.
     """
@@ -114,7 +114,7 @@ def _arguments(value: Value, of: ir.Block) -> set[int]:
 
 
 def _scalar(value: Value, known: dict[Value, Scalar | None]) -> Scalar:
-    """The value of a scalar of integers or booleans, which is then `known`, too. Raises _Unknown, with its cause."""
+    """The value of an integer or boolean scalar. It is added to `known`. Raises _Unknown with the cause."""
     if value not in known:
         known[value] = _computed(value, known)
     found = known[value]

@@ -19,9 +19,8 @@ from tt_torch.mlir.user_ops import to_custom_calls
 
 # torch-mlir would decompose these ops, but StableHLO has them.
 KEPT = "aten.batch_norm"
-# torch-mlir's own backend pipeline without its last two parts, which would expand CHLO ops such as erf into
-# polynomials,
-# and would refuse calls in a check.
+# This is torch-mlir's own backend pipeline without its last two parts. These would expand CHLO ops such as erf into
+# polynomials, and would refuse calls in a check.
 TO_STABLEHLO = (
     f"torchdynamo-export-to-torch-backend-pipeline{{backend-legal-ops={KEPT}}}",
     "func.func(convert-torch-to-stablehlo)",
@@ -37,8 +36,8 @@ _ILLEGAL = re.compile(r"failed to legalize operation '(torch\.[\w.]+)'")
 
 
 def to_stablehlo(module: ir.Module) -> None:
-    """Runs torch-mlir's passes. Raises UnsupportedOpError for an ATen op that they cannot legalize, or that crashes
-    them."""
+    """Runs torch-mlir's passes. Raises UnsupportedOpError for an ATen op that they cannot legalize, and NativeCrash for
+    an op that crashes them."""
     try:
         run_guarded(module, *TO_STABLEHLO)
     except ir.MLIRError as error:

@@ -25,7 +25,7 @@ from tt_torch.mlir.functions import nested, replace
 from tt_torch.mlir.mesh import Mesh, groups_along, set_mesh
 from tt_torch.mlir.types import Op, Value
 
-WHOLE = "tt.whole_values"  # of a module for several chips whose inputs and results are whole values
+WHOLE = "tt.whole_values"  # it marks a module for several chips whose inputs and results are whole values
 NAME, CALL = "sdy.manual_computation", "tt.call"
 ACCEPTED = "a mesh of one or two axes, and dimensions that are split along whole axes in the order of the mesh"
 _MESH = re.compile(r'"([^"]*)"\s*=\s*(\d+)')
@@ -35,8 +35,8 @@ Sharding = list[list[str]]  # the axes that split each dimension, by name
 
 
 def with_calls_apart(text: str) -> str:
-    """A module in the generic form. Its calls have another name until they are in their function, because MLIR finds no
-    function for a call inside of an op that it does not know."""
+    """The text of a module in the generic form, whose calls get another name until the manual computations are inlined.
+    MLIR finds no function for a call inside of an op that it does not know."""
     return text.replace('"func.call"(', f'"{CALL}"(') if f'"{NAME}"(' in text else text
 
 

@@ -25,7 +25,7 @@ NORMAL = {"i64": "i32", "ui64": "ui32", "f64": "f32", "i1": "bf16", "f16": "f32"
 NORMAL |= {"ui16": "i32"}
 
 ON_BITS = {f"stablehlo.{name}" for name in ("bitcast_convert", "popcnt", "count_leading_zeros", "reduce_precision")}
-WITHIN_HALF = ("f16", "i1", "i8", "ui8")  # float16 has all of their numbers
+WITHIN_HALF = ("f16", "i1", "i8", "ui8")  # float16 can represent all numbers of these types
 DEVICE_TYPES = {"f32", "bf16", "i32", "ui32", "ui16", "ui8"}
 FLOATS = ("f64", "f32", "f16", "bf16")
 NARROW_INTEGERS = ("i8", "ui8", "i16", "ui16", "i32", "ui32")
@@ -45,13 +45,13 @@ WITHIN = {*CONSTANTS, *(f"stablehlo.{name}" for name in _KEEPING.split())}
 
 
 def normal_type(kind: TensorType | ir.Type) -> TensorType | ir.Type:
-    """The device type of a tensor type; other types pass."""
+    """The device type of a tensor type. Other types are returned unchanged."""
     name = NORMAL.get(str(kind.element_type)) if isinstance(kind, ir.RankedTensorType) else None
     return ir.RankedTensorType.get(kind.shape, ir.Type.parse(name)) if name else kind
 
 
 def normalize(module: ir.Module) -> None:
-    """Retypes every value of the module. Constants keep their attribute; their rule converts it."""
+    """Retypes every value of the module. Constants keep their attribute, which the rule for constants converts."""
     with module.context, ir.Location.unknown():
         for function in module.body.operations:
             for block in function.regions[0].blocks:
@@ -83,9 +83,9 @@ def _use_logic(block: ir.Block) -> None:
 
 
 def _keep_large_numbers(block: ir.Block) -> None:
-    """Gives each convert of a 64-bit constant to a float a constant of its own, which is a float from the beginning.
+    """If a 64-bit constant is converted to a float, the convert gets its own constant, which is a float.
 
-    A constant of an `and` whose low 32 bits alone are read, such as 2**32 - 1 in JAX's seeds, becomes its low bits.
+    If only the low 32 bits of an `and` are read, its constants become their low bits: for example JAX's 2**32 - 1.
     """
     for op in [o.operation for o in block.operations]:
         if (
@@ -111,7 +111,8 @@ def _low_bits_read(value: Value) -> bool:
 
 
 def _low_bits(value: Value) -> Value:
-    """A constant with the signed number that has the low 32 bits of its only number; other values as they are."""
+    """A constant of equal elements becomes its low 32 bits, as a signed number for i64 and an unsigned one for ui64.
+    Other values are returned unchanged."""
     op = None if isinstance(value.owner, ir.Block) else value.owner.operation
     if op is None or op.name not in CONSTANTS or (number := attrs.splat(op.attributes["value"])) is None:
         return value
@@ -138,7 +139,7 @@ def _as_float(value: Value) -> Value | None:
 
 
 def _keep_width(op: ir.Operation, kinds: Sequence[str]) -> None:
-    """Makes an op in i32 give the bits that it gives in its own types, which were `kinds`."""
+    """Makes an op in i32 give the same bits as in its original result types, which are `kinds`."""
     if (op.name, kinds) in (("stablehlo.shift_right_logical", ["i64"]), ("stablehlo.shift_right_arithmetic", ["ui64"])):
         return _shift_64(op, kinds[0])
     if op.name in SHIFTS and kinds[0] in WIDTHS:
@@ -163,7 +164,7 @@ def _wrap(op: ir.Operation, result: Value, kind: str) -> None:
 
 
 def _shift_own_bits(op: ir.Operation, kind: str) -> None:
-    """A shift that fills with zeros reads its operand without a sign, the other one reads it with a sign."""
+    """A logical shift reads its operand without a sign. An arithmetic shift reads its operand with a sign."""
     logical, sign = op.name == "stablehlo.shift_right_logical", 1 << (WIDTHS[kind] - 1)
     with ir.InsertionPoint(op), op.location:
         if logical and kind[0] == "i":
@@ -173,8 +174,8 @@ def _shift_own_bits(op: ir.Operation, kind: str) -> None:
 
 
 def _shift_64(op: ir.Operation, kind: str) -> None:
-    """Gives the lower word of a 64-bit integer that is shifted right. The upper word of a ui64 is zero, and all bits of
-    that of an i64 are like the sign of its lower word; from 32 on, the shift reaches the upper word."""
+    """Gives the lower word of a 64-bit integer that is shifted right. The upper word of a ui64 is zero. All bits
+    of the upper word of an i64 equal the sign of its lower word. A shift by 32 or more reads the upper word."""
     x, count = op.operands
     with ir.InsertionPoint(op), op.location:
         far = make("shift_right_logical", x.type, x, count)
@@ -201,8 +202,8 @@ def element_name(value: Value) -> str:
 
 
 def _mark(op: ir.Operation) -> None:
-    """Notes what the device types no longer show: that a convert to boolean means "is not zero", that one to float16
-    rounds, and the types of ops on bits."""
+    """Notes what the device types no longer show: that a convert to boolean means "is not zero", that a convert to
+    float16 rounds, and the types of ops on bits."""
     kind = element_name(op.results[0]) if op.name == "stablehlo.convert" else ""
     if kind == "i1":
         op.attributes["tt.to_bool"] = ir.UnitAttr.get()

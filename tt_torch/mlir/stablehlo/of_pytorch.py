@@ -1,4 +1,4 @@
-"""Corrects StableHLO that torch-mlir writes for an op of PyTorch, where it means something else than the op."""
+"""Corrects StableHLO that torch-mlir writes for an op of PyTorch, if its meaning differs from the op's meaning."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ def _reduce(op: ir.Operation) -> None:
 
 
 def _sign(op: ir.Operation) -> None:
-    """The sign of NaN is 0, and that of a zero has no sign. In StableHLO, both are the operand."""
+    """In PyTorch, the sign of NaN is 0, and the sign of a zero is a zero without a sign. In StableHLO, the sign of NaN
+    or of a zero is the operand itself."""
     op.attributes[SIGN_OF_NAN_IS_ZERO] = ir.UnitAttr.get()
 
 

@@ -1,6 +1,6 @@
 """One op of StableHLO as a function of PyTorch: traced, decomposed, and lowered to plain ops of StableHLO.
 
-To import this module takes seconds.
+Importing this module takes seconds.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _refuse(op: ir.Operation, is_refused: bool) -> None:
 
 
 def _traced(compute: Callable[..., Tensor], operands: list[Value], dtype: torch.dtype) -> GraphModule:
-    """The graph of a function, which computes narrow types in float32, in ops that have no further decomposition."""
+    """The graph of a function, in ops that have no further decomposition. Narrow types are computed in float32."""
 
     def run(*values: Tensor) -> tuple[Tensor]:
         return (compute(*(v.float() if v.dtype in NARROW else v for v in values)).to(dtype),)

@@ -80,7 +80,7 @@ class Encoder {
       throw std::length_error("the message is too large: a binary cannot be larger than 2 GB");
   }
 
-  // Adds the bytes of a buffer, without a copy of them if they lie one behind the other.
+  // Adds the bytes of a buffer. Bytes that are not contiguous are copied to a temporary object first.
   void add_bytes(VectorImage& items, const py::memoryview& view) {
     const Py_buffer& buffer = *PyMemoryView_GET_BUFFER(view.ptr());
     require_place(static_cast<size_t>(buffer.len));

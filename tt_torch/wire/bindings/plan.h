@@ -30,8 +30,8 @@ struct Field {
   Value value;
   bool is_vector;
   uint16_t place;  // slot in a table, offset in a struct
-  std::string
-      omitted;  // the bytes of the default, with which a number is not written; empty if all are written
+  // The bytes of the default: a number with these bytes is not written. Empty if all numbers are written.
+  std::string omitted;
 };
 
 struct Type {
