@@ -19,7 +19,7 @@ FARTHEST = 64
 def can_be_constant(op: str) -> bool:
     """Whether the results of an op of this name are constant if its operands are.
 
-    Those of a collective are not, because a constant is computed for each chip by itself.
+    The results of a collective are not constant, because each chip computes its constants by itself.
     """
     return op not in DRAWS and not (op in ods.OPS and ods.OPS[op].facts.get("collective"))
 

@@ -111,7 +111,7 @@ op(
     infer=infer.conv_transpose2d,
 )
 VOLUME = ("batch_size", "input_depth", "input_height", "input_width", "in_channels", "out_channels", "groups")
-# NDHWC, not flattened; the weight is (KD * KH * KW * C / groups, O).
+# The input is NDHWC and not flattened. The weight is (KD * KH * KW * C / groups, O).
 op(
     "conv3d",
     "input weight bias?",
@@ -138,9 +138,9 @@ op("slice_static", "input", {"begins": "i64s", "ends": "i64s", "step": "i64s"}, 
 op("concat", "inputs*", {"dim": "i64"}, infer=infer.concat)
 op("pad", "input", {"padding": "i64s", "value": "f32"}, infer=infer.pad)
 op("embedding", "input weight", infer=infer.embedding)
-# As torch.gather.
+# Like torch.gather.
 op("gather", "input index", {"dim": "i64"}, infer=infer.gather)
-# As torch.scatter; "Invalid" overwrites.
+# Like torch.scatter. "Invalid" means that elements are overwritten.
 op(
     "scatter",
     "input index source",
@@ -148,11 +148,11 @@ op(
     infer=infer.same,
 )
 
-# One value everywhere.
+# All elements have one value.
 op("full", "", {"shape": "i64s", "fill_value": "any"})
 # The elements of the result are an attribute of the op.
 op("constant", "", {"value": "any"})
-# Uniformly distributed in [low, high); other numbers at each run.
+# Numbers that are uniformly distributed in [low, high). Each run makes other numbers.
 op(
     "rand",
     "",
@@ -199,14 +199,14 @@ op("rotary_embedding", "input cos_cache sin_cache", infer=infer.same)
 WIDEST_TURNED = 256  # columns, in Tenstorrent's library
 op("rotary_embedding_llama", "input cos_cache sin_cache trans_mat", infer=infer.same)
 op("concatenate_heads", "input", infer=infer.concat_heads)
-# The cache (B, H, S, D) with the row `update_index` of each of its heads replaced by those of the input (1, H, B, D).
+# The cache (B, H, S, D), in which the input (1, H, B, D) replaces the row `update_index` of each head.
 op("update_cache", "cache input update_index", {"batch_offset": ("i64", 0)}, infer=infer.same)
 # The cache (B, H, S, D) with new first positions: (b, H, s, D).
 op("fill_cache", "cache input", {"batch_offset": ("i64", 0)}, infer=infer.same)
-# The cache (pages, H, S, D) with a new position of each user, (1, users, H, D); a negative one skips the user. The page
+# The cache (pages, H, S, D) with one new position per user, (1, users, H, D). A negative index skips the user. The page
 # table, (users, n), lists the pages of each user.
 op("paged_update_cache", "cache input update_index page_table", infer=infer.same)
-# The cache (pages, H, S, D) with new first positions, (1, H, s, D), of one user; of the first user unless it is given.
+# The cache (pages, H, S, D) with new first positions, (1, H, s, D), of one user. The default is the first user.
 op("paged_fill_cache", "cache input page_table batch_idx_tensor?", infer=infer.same)
 
 # Collectives along an axis of the mesh: 0 joins the chips of a column, 1 those of a row. Sizes depend on the mesh.
@@ -216,7 +216,7 @@ op("all_reduce", "input", {"cluster_axis": "i64"}, infer=infer.same, collective=
 op("reduce_scatter", "input", {"scatter_dim": "i64", "cluster_axis": "i64"}, collective=True)
 # The part of a dimension that belongs to the place of the chip.
 op("mesh_partition", "input", {"dim": "i64", "cluster_axis": "i64"}, collective=True)
-# The numbers of a sender and of a receiver, one pair after the other. Without a sender, a chip gets zeros.
+# The pairs have the numbers of a sender and of its receiver. A chip that no chip sends to gets zeros.
 op("collective_permute", "input", {"source_target_pairs": "i64s"}, infer=infer.same, collective=True)
 
 # An op of the user with a kernel and this number of results. `func_name` is its text on the wire.

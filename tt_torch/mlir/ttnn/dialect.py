@@ -73,13 +73,14 @@ def op(
     typed: bool = True,
     **facts: Any,
 ) -> OpDef:
-    """Declares `ttnn.<name>`, stored as `table`; operands and results in the order of use, named as its fields.
+    """Declares `ttnn.<name>`, which is stored as `table`. Operands and results are in the order of use, and have the
+    names of the table's fields.
 
-    `attrs` lists fields given per op (`?` when they may be absent); `fixed` those with one value for this op.
+    `attrs` lists fields that each op gives (`?` if they may be absent). `fixed` has fields with one value for this op.
     `vector` is the field that lists all results, whose names are then free. `needs` maps operands to the layout they
     must have (see passes/layouts.py). `any_tiles` says that Tenstorrent's library takes tiles of all data types; other
-    ops have a rule in legality.py. The rule for the types of results is `infer`, or else that of the TTIR op of this
-    name; `typed` is False for an op without such a rule.
+    ops have a rule in legality.py. `infer` is the rule for the types of results. Its default is the rule of the TTIR op
+    of this name. `typed` is False for an op without a rule for types.
     """
     if infer is None and typed and f"ttir.{name}" in OPS:
         infer = OPS[f"ttir.{name}"].infer
@@ -106,7 +107,7 @@ def as_result(op: Op, _: Layout) -> Changes:
 
 
 def a_core_per_user(op: Op, _: Layout) -> Changes:
-    """One part in L1 for each user, whose dimension is the second one."""
+    """One part in L1 for each user. The users are the second dimension."""
     users = list(op.operands[1].type.shape)[1]
     return {"buffer": "L1", "memory_layout": "HeightSharded", "grid": (users, 1)}
 
@@ -158,7 +159,7 @@ op("sort", "SortOp", "in", "dim descending stable", **PAIR)
 op("topk", "TopKOp", "input_tensor", "k dim largest sorted", **PAIR)
 
 # --- matrix products
-# The optimizer chooses the configuration of the kernel, and otherwise the library does.
+# The optimizer chooses the configuration of the kernel. If it chooses none, the library does.
 op("matmul", "MatmulOp", "a b", "transpose_a transpose_b matmul_program_config?")
 op("linear", "LinearOp", "a b bias?", "transpose_a transpose_b activation? matmul_program_config?")
 
@@ -166,7 +167,7 @@ op("linear", "LinearOp", "a b bias?", "transpose_a transpose_b activation? matmu
 SLIDING = "batch_size input_height input_width kernel_size stride padding dilation"
 CONV = f"in_channels out_channels {SLIDING} groups"
 HOST_ROW_MAJOR: Changes = {"buffer": "SystemMemory", "tiled": False}
-# of the convolution for which the weights are prepared
+# They describe the input of the convolution for which the weights are prepared.
 FUTURE_INPUT = "input_dtype input_tensor_layout input_memory_config"
 op(
     "conv2d",
@@ -310,7 +311,7 @@ op(
 
 
 def rows_of_tiles(x: Value, *_: Value, **__: Attr) -> TensorType:
-    """The shape of `x` with a number of rows that fills tiles: the library makes no other."""
+    """The shape of `x` with its rows rounded up to whole tiles, because the library makes no other shape."""
     *outer, rows, width = infer.dims(x)
     return infer.make([*outer, -(-rows // TILE) * TILE, width], infer.element(x))
 
@@ -338,9 +339,9 @@ op(
     typed=False,
     collective=True,
 )
-# The receiver gets the value of the sender. The other chips keep what they have of the second operand, whose memory the
-# result has. Without a second operand, they may have any values. Two ops must not become one, because each result is
-# written to.
+# The receiver gets the value of the sender. The result is in the memory of the second operand, so the other chips keep
+# their values of it. Without a second operand, they may have any values. Two ops must not become one, because each
+# result is written to.
 op(
     "point_to_point",
     "PointToPointOp",

@@ -30,7 +30,7 @@ def unfit_rotary(op: ir.Operation) -> str:
 def unfit_rotary_by_matrix(op: ir.Operation) -> str:
     """The reason why the rotary embedding with a matrix does not accept shapes; empty if it accepts them.
 
-    The library also takes heads that are not whole tiles. It multiplies what is in the last tile beside them, though.
+    The library also takes heads that are not whole tiles. But it then multiplies the padding of the last tile, too.
     """
     x, *tables, matrix = map(shape, op.operands)
     if len(x) != 4 or x[3] % TILE or x[3] > WIDEST_TURNED or matrix != [1, 1, TILE, TILE]:
@@ -45,7 +45,7 @@ def unfit_attention(op: ir.Operation) -> str:
 
 
 def unfit_sizes(op: ir.Operation) -> str:
-    """The same, but of query, key and value only."""
+    """The same, but only for the shapes of query, key and value."""
     query, key, value = (shape(ods.operand(op, name)) for name in ("query", "key", "value"))
     if query[-1] % TILE or value[-1] != query[-1]:
         return f"heads of {query[-1]} and {value[-1]}"
@@ -53,7 +53,7 @@ def unfit_sizes(op: ir.Operation) -> str:
 
 
 def unfit_mask(op: ir.Operation) -> str:
-    """The same, but of the masks only."""
+    """The same, but only for the masks."""
     query, key = (shape(ods.operand(op, name)) for name in ("query", "key"))
     mask = ods.operand(op, "attention_mask")
     if ods.attr(op, "is_causal") and (query[2] != key[2] or mask is not None):

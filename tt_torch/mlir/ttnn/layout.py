@@ -75,7 +75,7 @@ class Layout:
 
 
 def tiles(shape: Sequence[int]) -> tuple[int, int]:
-    """The rows and columns of tiles of a tensor, with those of all its matrices below each other."""
+    """The rows and columns of tiles of a tensor. The matrices of the tensor are counted below each other."""
     *outer, rows, columns = [1, 1, *shape]
     return math.prod(outer) * -(-rows // facts.TILE), -(-columns // facts.TILE)
 
@@ -128,7 +128,8 @@ def memory_config(layout: Layout, dims: Sequence[int], columns: int) -> Attrs | 
 
 
 def _shards(layout: Layout, dims: Sequence[int], columns: int) -> Attrs:
-    """The parts of a tensor. Blocks lie on a rectangle of cores, other parts on whole rows and a part of one."""
+    """The parts of a tensor. Blocks lie on a rectangle of cores. Other parts lie on whole rows of cores and, if there
+    are more parts, on a part of the next row."""
     if layout.memory_layout == "BlockSharded":
         full, rest = layout.grid[0], 0
         columns = layout.grid[1]

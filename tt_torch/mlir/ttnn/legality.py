@@ -1,7 +1,7 @@
 """The forms of ops that Tenstorrent's library accepts: a rule per op or family. Workarounds and the verifier use them.
 
-A rule names the data types and page layouts that the values may have (indices and positions have their own rule), the
-layouts of the results, and, as a function, further conditions of the library. The rules were found by trying the
+A rule names the data types and page layouts that the values may have (indices and positions have their own rule), and
+the layouts of the results. A function checks further conditions of the library. The rules were found by trying the
 library in the version `VERSION`; `python -m benchmarks legality` repeats this.
 """
 
@@ -27,7 +27,7 @@ from tt_torch.wire.facts import TILE
 
 VERSION = "0.81.1"
 FLOATS = frozenset({"Float32", "BFloat16", "BFP_BFloat8"})
-MULTIPLIED = FLOATS | {"BFP_BFloat4"}  # which only weights have
+MULTIPLIED = FLOATS | {"BFP_BFloat4"}  # only weights have BFP_BFloat4
 WIDE = frozenset({"Int32", "UInt32"})
 INTEGERS = WIDE | {"UInt16", "UInt8"}
 PLAIN = FLOATS - {"BFP_BFloat8"}
@@ -74,7 +74,7 @@ def _laid_out(op: ir.Operation) -> list[Layout]:
 
 @dataclass(frozen=True)
 class Rule:
-    """`values` counts the operands that must have `dtypes` and `pages`, from the first; all of them unless given."""
+    """The first `values` operands must have `dtypes` and `pages`; by default, all operands must."""
 
     dtypes: frozenset[str] = EVERY
     pages: frozenset[str] = BOTH
@@ -86,7 +86,7 @@ class Rule:
 
 
 def _reduced(op: ir.Operation) -> list[Layout]:
-    """The library makes tiles of rows, and leaves sums of floats so, unless it moved the dimension first."""
+    """If the operand has rows, sums and means of floats have rows, too. All other results have tiles."""
     layout = layout_of(op.operands[0])
     stays = op.name in ("ttnn.sum", "ttnn.mean") and layout.dtype in PLAIN
     return [layout.with_(tiled=layout.tiled or not stays)]
@@ -116,7 +116,7 @@ def _placed(op: ir.Operation) -> list[Layout]:
 
 
 def _searched(op: ir.Operation) -> str:
-    """Tiles of floats along any dimension, rows of others along the last one."""
+    """Why argmax does not take a tensor. It takes floats along any dimension, and rows of others along the last one."""
     (x,) = op.operands
     layout, rank = layout_of(x), len(shape(x))
     if layout.tiled:
@@ -153,7 +153,8 @@ SCATTERED = frozenset({"Invalid", "Sum", "Prod"})  # how elements of a scatter c
 
 
 def _off_last(op: ir.Operation) -> bool:
-    """Along another dimension than the last one the library transposes, and leaves results where that puts them."""
+    """Whether an op works along another dimension than the last one. The library then transposes, which decides where
+    the results are."""
     return ods.attr(op, "dim") % len(shape(op.operands[0])) != len(shape(op.operands[0])) - 1
 
 
@@ -208,8 +209,8 @@ def _bounded(op: ir.Operation) -> str:
 
 def _biased(op: ir.Operation) -> str:
     """In L1, the library adds the bias to a result whose shape it takes from the operands before their transposition,
-    unless it is told how to compute the product.
-    If the rows of a bias fit one tile, it adds the first one to all rows of the result."""
+    unless it is told how to compute the product. If all rows of a bias fit into one tile, it adds only the first of
+    them, and adds it to all rows of the result."""
     x, weight = list(op.operands)[:2]
     (rows, columns), bias = shape(weight)[-2:], ods.operand(op, "bias")
     if bias is not None and math.prod(shape(bias)) != shape(bias)[-1] and shape(bias)[-2] <= TILE:
@@ -357,7 +358,7 @@ def takes(op: Op, value: Value) -> bool:
 
 
 def refusal(op: ir.Operation) -> str:
-    """Why the library does not take an op, or makes something else of it; empty when it is legal."""
+    """Why the library does not take an op, or makes other results than the op has; empty if the op is legal."""
     if op.name in ANY_FORM:
         return ""
     if not op.name.startswith("ttnn."):

@@ -32,12 +32,13 @@ MOVES = _names("permute", "transpose", "slice_static")
 HEADS = _names(
     "split_query_key_value_and_split_heads", "rotary_embedding", "scaled_dot_product_attention", "concatenate_heads"
 )
-# Their sharded operands are a matter of their own rules.
+# They have other rules for sharded operands.
 OWN = _names("paged_update_cache", "to_memory_config", "deallocate") | {"func.return", "func.call"}
 
 
 def refusal(op: ir.Operation) -> str:
-    """Why the library does not take an op with its sharded operands and results; empty if it does, or has none."""
+    """Why the library does not take an op with its sharded operands and results; empty if it does, or if none is
+    sharded."""
     layouts = [layout_of(v) for v in (*op.operands, *op.results)]
     if op.name in OWN or not any(layout.sharded for layout in layouts):
         return ""
@@ -90,7 +91,7 @@ def _elementwise(op: ir.Operation, made: Layout) -> bool:
 
 
 def equal_columns(layout: Layout, value: Value) -> bool:
-    """Whether each column of cores has as many whole columns of tiles: padding would count as elements of a row."""
+    """Whether all columns of cores have equally many whole columns of tiles. Padding would count as parts of rows."""
     return tiles(shape(value))[1] % layout.grid[1] == 0 and shape(value)[-1] % TILE == 0
 
 

@@ -20,8 +20,8 @@ _USUAL = "_Interleaved_1_1"  # not part of a name
 
 
 def of_module(module: ir.Module) -> str:
-    """The text of a module with its locations. MLIR's parser takes it back, without the large constants."""
-    # The binding takes longer to make a string than it takes to make bytes and Python to decode them.
+    """The text of a module with its locations. MLIR's parser can read it, but the large constants are missing."""
+    # The binding makes strings slowly. It is faster to let it make bytes and to decode these in Python.
     text = module.operation.get_asm(
         binary=True, enable_debug_info=True, large_elements_limit=16, assume_verified=True
     ).decode()

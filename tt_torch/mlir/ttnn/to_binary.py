@@ -1,5 +1,5 @@
-"""A TTNN module as a binary message. Generic: what an op's table, operands and attributes are is read from its
-declaration, how a value is written from the wire table."""
+"""A TTNN module as a binary message. The code is the same for all ops: it reads an op's table, operands and attributes
+from the op's declaration, and the form of each value from the wire table."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SETTINGS: Message = {
 
 
 def translate(module: ir.Module, config: CompilerConfig) -> bytes:
-    """The binary of a module whose first function is the entry. The others are called by it, or by each other."""
+    """The binary of a module whose first function is the entry. The entry or another function calls each other one."""
     return encode(_Translator(module, config).message(), config.schema)
 
 
@@ -56,7 +56,7 @@ class _Translator:
         self.functions.sort(key=is_main, reverse=True)  # the wire format wants public programs first
         self.index = {f.name.value: i for i, f in enumerate(self.functions)}
         self.refs: dict[ir.Value, Message] = {}
-        # Many values have one type, many ops one attribute or location: each is read once.
+        # Many values share a type, and many ops share an attribute or a location. Each of these is read once.
         self.tensors: dict[ir.Type, _Tensor] = {}
         self.system = binary.system(config.arch, config.system_desc)
         self.columns: int = binary.first_chip(self.system)["grid_size"]["x"]  # the cores that each chip has in a row
@@ -181,8 +181,8 @@ class _Translator:
         return {"LoadCachedOp": record | cached}
 
     def _hash(self, function: Function) -> str:
-        """Equal hashes must mean equal functions: hashed are all attributes but the name, the ops' text, and the
-        constants, which the text leaves out."""
+        """Equal hashes must mean equal functions. The hash is made from all attributes except the name, the text of the
+        ops, and the constants, which the text leaves out."""
         attributes = (f"{k} = {v}" for k, v in function.attributes.items() if k != "sym_name")
         digest = hashlib.sha256("\n".join([*attributes, *self.texts[function.name.value]]).encode())
         for op in function.regions[0].blocks[0].operations:

@@ -30,7 +30,8 @@ def transposed_too_narrow(a: Attrs) -> bool:
 def _too_narrow(a: Attrs, height: int, width: int, in_one_run: bool) -> bool:
     """Whether an image with one or two columns has too many rows for the library's reader.
 
-    The reader has room for a list of 16 rows, half of the 32 results of a core, unless it reads them in one run.
+    The reader has room for a list of 16 rows, which is half of the 32 results of a core. This limit does not hold if it
+    reads the rows in one run.
     """
     return width <= 2 and a["batch_size"] * height >= 16 and not in_one_run
 

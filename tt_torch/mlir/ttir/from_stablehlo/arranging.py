@@ -40,7 +40,7 @@ def look_up(b: Builder, x: Value, dim: int, places: Value) -> Value:
 
 
 def flip(b: Builder, x: Value, dims: Sequence[int]) -> Value:
-    """Rows from the last to the first, one dimension at a time."""
+    """Reverses the elements along each of `dims`, one dimension after the other."""
     for dim in dims:
         size = shape(x)[dim]
         kind = tensor([size], ir.IntegerType.get_signless(32))
@@ -50,7 +50,7 @@ def flip(b: Builder, x: Value, dims: Sequence[int]) -> Value:
 
 
 def spread(b: Builder, x: Value, steps: Sequence[int], value: Fill) -> Value:
-    """Puts `value` between neighbouring elements, so that they are `steps` apart in each dimension: with a step of 2
+    """Puts `value` between neighbouring elements, so that they are `steps` apart in each dimension. With a step of 2
     and the value 0, the elements 1, 2, 3 become 1, 0, 2, 0, 3."""
     for dim, step in enumerate(steps):
         before, size, after = shape(x)[:dim], shape(x)[dim], shape(x)[dim + 1 :]
@@ -64,8 +64,8 @@ def spread(b: Builder, x: Value, steps: Sequence[int], value: Fill) -> Value:
 
 
 def padded(b: Builder, x: Value, pairs: Sequence[int], value: Fill) -> Value:
-    """Pads with `value`: (low, high) per dimension. The value of `ttir.pad` is a float32, so another one is put into
-    blocks that are concatenated."""
+    """Pads with `value`: (low, high) per dimension. The value of `ttir.pad` is a float32. A value that is no constant,
+    or an integer that is too large for float32, is put into blocks that are concatenated."""
     value = value if isinstance(value, ir.Value) else full(b, [], dtype(x), value)
     number = splat_of(value)
     if number is not None and (abs(number) <= EXACT or not isinstance(dtype(x), ir.IntegerType)):
@@ -80,7 +80,7 @@ def padded(b: Builder, x: Value, pairs: Sequence[int], value: Fill) -> Value:
 
 
 def repeated(b: Builder, scalar: Value, sizes: Sequence[int]) -> Value:
-    """A tensor of these sizes whose elements are the only element of another one."""
+    """A tensor of these sizes, in which each element is the only element of `scalar`."""
     if (number := splat_of(scalar)) is not None:
         return full(b, sizes, dtype(scalar), number)
     one = b("ttir.reshape", scalar, shape=[1] * len(sizes))

@@ -31,8 +31,8 @@ def _read(b: Builder, cache: Value, table: Value) -> Value:
 
 
 def attention(b: Builder, operands: list[Value], a: Attrs) -> Value | None:
-    """Attention. A mask is added to the scores; with a mask, `is_causal` has no effect. A sink is one more score per
-    head, without a value."""
+    """Attention. A mask is added to the scores, and `is_causal` then has no effect. A sink adds one score per head that
+    has no value."""
     flags = a | ({"has_attention_mask": "true"} if len(operands) == 4 and not _is_true(a, "has_attention_sink") else {})
     query, key, value, mask, sink = _named(operands, flags, "query key value attention_mask? attention_sink?")
     causal, window = _is_true(a, "is_causal", "true") and mask is None, a.get("sliding_window_size")
@@ -51,7 +51,7 @@ def attention_decode(b: Builder, operands: list[Value], a: Attrs) -> Value | Non
 
 
 def paged_attention_decode(b: Builder, operands: list[Value], a: Attrs) -> Value | None:
-    """The same for keys and values in pages. Without a sink and a window it is one op (passes/expand_attention.py)."""
+    """The same for keys and values in pages. It is one op if it has no sink or window (passes/expand_attention.py)."""
     names = "query key value table attention_mask? cur_pos_tensor? attention_sink?"
     query, key, value, table, mask, position, sink = _named(operands, a, names)
     causal = _is_true(a, "is_causal", "true")
@@ -64,7 +64,7 @@ def paged_attention_decode(b: Builder, operands: list[Value], a: Attrs) -> Value
 
 
 def latent_attention(b: Builder, operands: list[Value], a: Attrs) -> Value:
-    """Latent attention (MLA). Without values, the first features of the keys are the values."""
+    """Latent attention (MLA). If no values are given, the first features of the keys are the values."""
     query, key, value, mask = _named(operands, a, "query key value? attention_mask?")
     value = part(b, key, 3, 0, int(a["head_dim_v"])) if value is None else value
     if _is_true(a, "is_causal", "true"):
@@ -82,7 +82,8 @@ def paged_latent_attention_decode(b: Builder, operands: list[Value], a: Attrs) -
 
 
 def chunked_attention(b: Builder, operands: list[Value], a: Attrs) -> Value:
-    """Attention of a chunk of queries, whose first position is given, to all pages up to it."""
+    """Attention of a chunk of queries to pages. The position of the first query is given, and each query attends to the
+    keys up to its own position."""
     query, key, value, table, start = operands
     rows = b("ttir.add", counted(b, [1, 1, shape(query)[2], 1], dtype(start)), _first(b, start))
     key, value = _read(b, key, table), _read(b, value, table)
@@ -90,7 +91,8 @@ def chunked_attention(b: Builder, operands: list[Value], a: Attrs) -> Value:
 
 
 def indexer_score(b: Builder, operands: list[Value], a: Attrs) -> Value:
-    """The sum over heads of weights * relu(query @ key): keys have one head, weights are (B, heads, S, 1)."""
+    """The sum over heads of weights * relu(query @ key). Keys have one head, and weights are (B, heads, S, 1). The
+    scores of keys after the position of a query are -inf."""
     query, key, weights = operands
     batch, heads, length, depth = shape(query)
     folded = b("ttir.reshape", query, shape=[batch, 1, heads * length, depth])
@@ -103,7 +105,7 @@ def indexer_score(b: Builder, operands: list[Value], a: Attrs) -> Value:
 
 
 def in_steps(b: Builder, operands: list[Value | None], is_causal: bool, scale: float) -> Value | None:
-    """Attention to pages as attention to whole caches, into which the pages are put one after the other."""
+    """Attention to pages: each user's pages are joined to a whole cache, and the queries attend to this cache."""
     query, key, value, table, mask, position = operands
     attributes = {"is_causal": str(is_causal), "scale": repr(scale)}
     return _decoded(b, query, _read(b, key, table), _read(b, value, table), position, mask, None, attributes)
@@ -145,8 +147,8 @@ def _attended(
     scale: float,
     causal: bool = False,
 ) -> Value:
-    """Attention as one op. With a sink, or if values and keys differ in size, it is several ops: TTNN's op takes
-    neither."""
+    """Attention as one op. With a sink, or if values and keys differ in size, it is several ops, because TTNN's op does
+    not take these."""
     if sink is None and shape(key) == shape(value):
         masks = [] if mask is None else [mask]
         op = "ttir.scaled_dot_product_attention"
@@ -180,7 +182,7 @@ def _repeated(b: Builder, x: Value, groups: int) -> Value:
 
 def _visible(b: Builder, query: Value, rows: Value, keys: int, window: str | None = None) -> Value:
     """A mask for queries at the positions `rows`, (B or 1, 1, S, 1). It hides keys after the position of the query, and
-    those that are `window` or more before it."""
+    keys that are `window` or more positions before it."""
     places = counted(b, [1, 1, 1, keys], dtype(rows))
     seen = b("ttir.le", places, rows)
     if window:
@@ -191,9 +193,9 @@ def _visible(b: Builder, query: Value, rows: Value, keys: int, window: str | Non
 
 
 def _named(operands: list[Value], a: Attrs, names: str) -> list[Any]:
-    """One operand per name. An operand with a question mark is None unless the attribute `has_<name>` is true.
+    """One operand per name. For a name with a question mark, it is None unless the attribute `has_<name>` is true.
 
-    Raises KeyError if the attributes tell of more or of fewer operands than there are.
+    Raises KeyError if there are more or fewer operands than the attributes say.
     """
     present = [name for name in names.split() if name[-1] != "?" or _is_true(a, f"has_{name[:-1]}")]
     if len(present) != len(operands):

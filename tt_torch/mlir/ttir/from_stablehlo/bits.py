@@ -75,9 +75,10 @@ def own_types(op: Op) -> tuple[str, str]:
 
 
 def rounded(b: Builder, x: Value, kind: tuple[int, int], gradual: bool) -> Value:
-    """Float32 numbers rounded to a float type of fewer bits, ties to even, and infinite beyond its range.
+    """Rounds float32 numbers to a float type of fewer bits, with ties to even. Numbers beyond its range are infinite.
 
-    Numbers below its smallest normal number become subnormal ones if `gradual`, otherwise zero.
+    `kind` has the bits of the exponent and of the mantissa. Numbers below the type's smallest normal number become
+    subnormal ones if `gradual`, otherwise zero.
     """
     w, (exponent, mantissa) = Words(b), kind
     y, bias, drop = x, (1 << (exponent - 1)) - 1, FLOAT32[1] - mantissa
@@ -100,7 +101,7 @@ def rounded(b: Builder, x: Value, kind: tuple[int, int], gradual: bool) -> Value
 
 @RULES.rewrites("stablehlo.reduce_precision")
 def reduce_precision(op: Op, b: Builder) -> Value:
-    """Subnormal numbers of the operand's type stay, but those of a type with a smaller exponent become zeros."""
+    """Subnormal numbers stay if the exponent keeps all bits of the operand's type. Otherwise they become zeros."""
     (x,), w = op.operands, Words(b)
     exponent, mantissa = attrs.integer(op, "exponent_bits"), attrs.integer(op, "mantissa_bits")
     own = FLOAT16[0] if own_types(op)[0] == "f16" else FLOAT32[0]
@@ -154,11 +155,11 @@ def _with_bits(w: Words, bits: Value, kind: str, target: ir.Type) -> Value:
     return w.same_bits(bits, target) if kind in ("f32", "ui32") else w.cast(bits, target)
 
 
-HALF = 112 << 10  # the exponent of a float32 is larger by this than that of the same float16
+HALF = 112 << 10  # how much larger a number's exponent is in float32 than in float16
 
 
 def _half_bits(w: Words, x: Value) -> Value:
-    """The bits of numbers that float16 has, from those of float32."""
+    """The float16 bits of float32 numbers that float16 can represent."""
     wide, size = w.same_bits(x, w.i32), w.b("ttir.abs", x)
     sign = w("bitwise_and", w.right(wide, 16), 1 << 15)
     normal = w("subtract", w.low(w.right(wide, 13), 18), HALF)
@@ -186,14 +187,14 @@ def popcnt(op: Op, b: Builder) -> Value:
     (x,), w = op.operands, Words(b)
     kind = own_types(op)[0]
     count = _ones(w, _bits_of(w, x, "ui32" if kind == "ui64" else "i32" if kind == "i64" else kind))
-    if kind == "i64":  # the upper word has only bits like the sign
+    if kind == "i64":  # all bits of the upper word are equal to the sign
         count = w("add", count, w.chosen(w("lt", x, 0), full(b, shape(x), w.i32, 32), 0))
     return w.cast(count, dtype(x))
 
 
 @RULES.rewrites("stablehlo.count_leading_zeros")
 def count_leading_zeros(op: Op, b: Builder) -> Value:
-    """The bits below the highest one are set first, so that the others are the leading zeros."""
+    """All bits below the highest set bit are set first. The bits that are still zero are the leading zeros."""
     (x,), w = op.operands, Words(b)
     kind = own_types(op)[0]
     bits = _bits_of(w, x, "ui32" if kind == "ui64" else "i32" if kind == "i64" else kind)
@@ -206,7 +207,8 @@ def count_leading_zeros(op: Op, b: Builder) -> Value:
 
 
 def _ones(w: Words, x: Value) -> Value:
-    """How many bits are ones: counts of 2, 4 and 8 bits, whose sum a product has in its highest byte."""
+    """How many bits are ones. They are counted in groups of 2, 4 and 8 bits. A product then adds the counts of the
+    bytes in its highest byte."""
     pairs = w("subtract", x, w("bitwise_and", w.right(x, 1), 0x55555555))
     fours = w("add", w("bitwise_and", pairs, 0x33333333), w("bitwise_and", w.right(pairs, 2), 0x33333333))
     bytes_ = w("bitwise_and", w("add", fours, w.right(fours, 4)), 0x0F0F0F0F)

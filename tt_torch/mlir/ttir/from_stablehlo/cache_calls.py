@@ -35,7 +35,7 @@ def paged_update_cache(b: Builder, operands: list[Value], a: Attrs) -> Value | N
 
 
 def paged_fill_cache(b: Builder, operands: list[Value], a: Attrs) -> Value | None:
-    """The new entries are (1, heads, S, D); without a number of the user, they are the first user's."""
+    """The new entries are (1, heads, S, D). They are the first user's, unless an operand has the number of a user."""
     cache, x, table, *user = operands
     if shape(x)[0] != 1:
         return None

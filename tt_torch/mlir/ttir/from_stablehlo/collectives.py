@@ -1,7 +1,8 @@
 """Collectives: chips exchange values along the axes of their mesh. On one chip, the result is the operand.
 
-TTIR's collectives work along one axis. A group of all chips of a mesh with two axes takes two of them, in the order in
-which the chips are numbered: rows first when a value is taken apart, columns first when it is put together.
+TTIR's collectives work along one axis. A group of all chips of a mesh with two axes needs a collective for each axis.
+Their order follows the numbers of the chips: the rows come first when a value is taken apart, and the columns come
+first when it is put together.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ from tt_torch.mlir.types import Op, TensorType, Value
 
 GROUPED = ["all_gather", "all_reduce", "all_to_all", "collective_broadcast", "reduce_scatter"]
 ALONE = "a collective among the members of groups of one device: replica_groups = [[0]]"
-# The element types that the library adds, by its documentation. It adds some integers, too, but promises nothing.
+# The element types that the library adds by its documentation. It adds some integers, too, but does not promise that.
 SUMMED = ("f32", "bf16")
 
 
 @RULES.rewrites(*(f"stablehlo.{name}" for name in GROUPED))
 def grouped(op: Op, b: Builder) -> list[Value]:
-    """Each operand by itself, in the type of its result, which may be wider. All have the same groups."""
+    """Exchanges each operand by itself, in the type of its result, which may be wider. All have the same groups."""
     axes = _axes(op)
     pairs = zip(op.operands, op.results, strict=True)
     operands = [x if dtype(x) == dtype(r) else b("ttir.typecast", x, dtype=dtype(r)) for x, r in pairs]
@@ -63,15 +64,15 @@ def _axes(op: Op) -> tuple[int, ...]:
 
 
 def _counts_chips(op: Op) -> bool:
-    """Whether the op's groups have numbers of chips. With a channel, they have those of partitions, and otherwise those
-    of replicas; `use_global_device_ids` numbers both together."""
+    """Whether the numbers in the op's groups count chips. In an op with a channel they count partitions, and in another
+    op they count replicas. With `use_global_device_ids`, both are numbered together."""
     attributes = op.operation.attributes
     channel = "channel_handle" in attributes and "handle = 0" not in str(attributes["channel_handle"])
     return "use_global_device_ids" in attributes or _counted(op, channel)
 
 
 def _counted(op: Op, across_partitions: bool) -> bool:
-    """`counts_chips`. Raises UnsupportedOpError if the numbers say nothing about the mesh."""
+    """Returns what `counts_chips` finds. Raises UnsupportedOpError if the numbers say nothing about the mesh."""
     found = counts_chips(op, across_partitions)
     if found is None:
         chips = math.prod(mesh_of(op))
@@ -123,7 +124,7 @@ def all_gather(op: Op, b: Builder, x: Value, axes: Sequence[int]) -> Value:
 
 
 def all_reduce(op: Op, b: Builder, x: Value, axes: Sequence[int]) -> Value:
-    """TTNN's collectives only add. For other reductions, each chip reduces the values of all."""
+    """TTNN's collectives only add. For other reductions, each chip gathers the values of all chips and reduces them."""
     name = _combining(op)
     if not _is_summed(x, name):
         return reduced_over(b, _of_each_chip(b, op, x, axes), name, [0])
@@ -143,7 +144,7 @@ def reduce_scatter(op: Op, b: Builder, x: Value, axes: Sequence[int]) -> Value:
 
 
 def all_to_all(op: Op, b: Builder, x: Value, axes: Sequence[int]) -> Value:
-    """Each chip gathers the values of all, and keeps its part of each: there is no such op in TTNN."""
+    """TTNN has no such op, so each chip gathers the values of all chips and keeps its part of each."""
     split, join = attrs.integer(op, "split_dimension"), attrs.integer(op, "concat_dimension")
     if split != join:
         return own_part(b, _gathered(b, op, x, axes, join), axes, split)
@@ -171,7 +172,7 @@ FAMILIES = {
 
 @RULES.rewrites("stablehlo.collective_permute")
 def collective_permute(op: Op, b: Builder) -> Value:
-    """The value of the chip that sends to this one, or zeros if none does."""
+    """The value of the chip that sends to this chip, or zeros if no chip does."""
     (x,), pairs = op.operands, attrs.ints(op, "source_target_pairs")
     chips = math.prod(mesh_of(op))
     if chips > 1 and _counts_chips(op):
@@ -185,7 +186,7 @@ def collective_permute(op: Op, b: Builder) -> Value:
 
 @RULES.rewrites("stablehlo.partition_id", "stablehlo.replica_id")
 def device_id(op: Op, b: Builder) -> Value:
-    """Each chip keeps its own of the numbers of all chips."""
+    """Each chip makes the numbers of all chips, and keeps its own number."""
     element, chips = dtype(op.results[0]), math.prod(mesh_of(op))
     if not _counted(op, op.operation.name == "stablehlo.partition_id") or chips == 1:
         return full(b, [], element, 0)

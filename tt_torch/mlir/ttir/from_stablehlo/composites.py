@@ -17,7 +17,7 @@ Expand = Callable[[Builder, list[Value], Attrs], Results]
 
 
 def conv_transpose2d(b: Builder, operands: list[Value], a: Attrs) -> Value:
-    """Images in NCHW, the weight as PyTorch has it: (C, O / groups, KH, KW)."""
+    """The images and the result are in NCHW. The weight has PyTorch's form, (C, O / groups, KH, KW)."""
     x, weight, *bias = operands
     batch, channels, height, width = shape(x)
     out, kernel = shape(weight)[1] * a["groups"], shape(weight)[2:]
@@ -31,7 +31,7 @@ def conv_transpose2d(b: Builder, operands: list[Value], a: Attrs) -> Value:
 
 
 def max_pool2d_with_indices(b: Builder, operands: list[Value], a: Attrs) -> list[Value]:
-    """Images in NCHW."""
+    """Returns the maxima and their positions. The images and both results are in NCHW."""
     (x,) = operands
     batch, channels, height, width = shape(x)
     sizes = {"batch_size": batch, "input_height": height, "input_width": width, "channels": channels}
@@ -93,7 +93,8 @@ def is_known(op: Op) -> bool:
 
 
 def _expansion(op: Op) -> Expand | None:
-    """The row of a composite, or the TTIR op of its name, if that has as many operands and the same attributes."""
+    """The row of a composite. Without a row, it is the TTIR op of the same name, if that has the same number of
+    operands and the same attributes; otherwise None."""
     name, attributes = ods.attr(op, "name"), ods.attr(op, "composite_attributes") or {}
     if name in COMPOSITES:
         return COMPOSITES[name] if name not in TAKEN or TAKEN[name](attributes) else None

@@ -63,7 +63,7 @@ def _groups(op: Op, b: Builder, x: Value) -> tuple[Value, int]:
 
 
 def _of_integers(b: Builder, x: Value, weight: Value, window: Attrs) -> Value:
-    """A sum over the places in the kernel, each of which is a product of matrices: TTNN's convolutions take floats.
+    """A sum of matrix products, one for each place in the kernel. TTNN's convolutions take floats only.
 
     For a kernel of 3, these are x[:-2] @ w[0] + x[1:-1] @ w[1] + x[2:] @ w[2].
     `x` is (batch, sizes..., channels), and `weight` (features, channels of a group, kernel...).

@@ -38,8 +38,8 @@ def as_element(value: float | int, element: ir.Type) -> float | int | None:
 
 
 def splat_of(value: Value) -> float | None:
-    """The value of a full, which a constant with equal elements is by the time its users are converted; else None.
-    torch-mlir casts scalars from f64 and i64."""
+    """The value of a `ttir.full`, also behind broadcasts, reshapes and casts; otherwise None. A constant with equal
+    elements is a full before its users are converted. torch-mlir casts scalars from f64 and i64."""
     op = producer(value, "ttir.full", "ttir.broadcast", "ttir.reshape", "ttir.typecast")
     if op is None:
         return None
@@ -67,14 +67,14 @@ def constant(op: Op, b: Builder) -> Value | None:
 
 
 RANGES = {"i32": (-(2**31), 2**31 - 1), "ui32": (0, 2**32 - 1)}
-# Ops to which a bound beyond 32 bits means the same as the largest or smallest integer, such as "to the end".
+# These ops use a bound beyond 32 bits like the largest or smallest integer, for example as "to the end".
 SATURATING = ("maximum", "minimum", "clamp", "reduce", "reduce_window", "dynamic_slice", "dynamic_update_slice")
 MOVING = ("reshape", "broadcast_in_dim", "convert")
 
 
 def _saturates(value: Value) -> bool:
-    """Whether all readers of an integer take a bound beyond 32 bits for the largest or smallest integer, or only ask
-    whether it is zero."""
+    """Whether each reader of an integer uses a bound beyond 32 bits like the largest or smallest integer, or only asks
+    whether the integer is zero."""
     for reader in users(value):
         name = reader.name.removeprefix("chlo.broadcast_").rpartition(".")[2]
         moved = name in MOVING and dtype(reader.results[0]) == dtype(value) and _saturates(reader.results[0])
@@ -105,7 +105,7 @@ def empty(op: Op, b: Builder) -> Value:
 
 @RULES.rewrites("stablehlo.iota", "stablehlo.dynamic_iota")
 def iota(op: Op, b: Builder) -> Value:
-    """iota, or dynamic_iota, which torch-mlir writes for a static arange; the result type has the shape."""
+    """The shape comes from the result type, because torch-mlir writes a dynamic_iota for a static arange."""
     result, dim = op.results[0], attrs.integer(op, "iota_dimension")
     end, bytes_ = shape(result)[dim], str(dtype(result)) == "ui8"  # TTNN does not count in bytes
     kind = tensor(shape(result), ir.IntegerType.get_signless(32)) if bytes_ else result.type

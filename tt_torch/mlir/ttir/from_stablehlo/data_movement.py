@@ -23,7 +23,7 @@ def transpose(op: Op, b: Builder) -> Value:
 
 @RULES.rewrites("stablehlo.broadcast_in_dim", "stablehlo.dynamic_broadcast_in_dim")
 def broadcast_in_dim(op: Op, b: Builder) -> Value:
-    """The result type has the shape, also if an operand has it, too.
+    """The shape comes from the result type, even if an operand gives it, too.
 
     Orders the dimensions of the operand, reshapes it to the rank of the result, and repeats dimensions of size 1."""
     x, target = op.operands[0], shape(op.results[0])

@@ -32,8 +32,8 @@ def dynamic_update_slice(op: Op, b: Builder) -> Value:
 
 
 def written(b: Builder, x: Value, update: Value, starts: Sequence[Value | None], moving: Sequence[int]) -> Value:
-    """Writes `update` by a scatter along the first of the dimensions `moving`, in which it is smaller than `x`. Before
-    that, the same part of `x` is updated along the others."""
+    """Writes `update`, which is smaller than `x` in the dimensions `moving`, by a scatter along the first of these.
+    Before that, the part of `x` that the scatter replaces is updated along the other ones."""
     if not moving:
         return update
     dim, *others = moving
@@ -49,7 +49,7 @@ def written(b: Builder, x: Value, update: Value, starts: Sequence[Value | None],
 def _places(b: Builder, start: Value, count: int, size: int) -> Value:
     """`count` positions from `start` on, within `size`: 4 positions from 8 on within 10 are 6, 7, 8, 9."""
     latest = size - count
-    if dtype(start).width < 32:  # the latest position may be beyond such an integer
+    if dtype(start).width < 32:  # the type may be too small for the latest position
         start = b("ttir.typecast", start, dtype=ir.IntegerType.get_signless(32))
     known = splat_of(start)
     if known is None or not 0 <= known <= latest:

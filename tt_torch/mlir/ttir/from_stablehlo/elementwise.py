@@ -1,5 +1,5 @@
-"""Element-wise ops. An op that StableHLO or CHLO has under the name of a TTIR op needs nothing here; ops with another
-name have a row, and those with another form a function."""
+"""Element-wise ops. An op of StableHLO or CHLO that has the same name in TTIR needs nothing here. An op with another
+name has a row, and an op with another form has a function."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def select(op: Op, b: Builder) -> Value:
 @RULES.rewrites("stablehlo.convert")
 def convert(op: Op, b: Builder) -> Value:
     (x,), target = op.operands, dtype(op.results[0])
-    if "tt.to_bool" in op.operation.attributes:  # see normalize: any number but zero is true
+    if "tt.to_bool" in op.operation.attributes:  # see normalize: only zero is false
         return b("ttir.ne", x, full(b, shape(x), dtype(x), 0))
     number = splat_of(x) if "tt.to_half" in op.operation.attributes else None
     if number is not None:
@@ -129,7 +129,7 @@ def clamp(op: Op, b: Builder) -> Value:
 
 
 def _has_bounds(kind: ir.IntegerType, least: float, most: float) -> bool:
-    """Whether the op with two numbers takes integers of this type and these bounds, which are floats in its text."""
+    """Whether `clamp_scalar` takes integers of this type and these bounds. Its bounds are float32 attributes."""
     return not kind.is_unsigned and max(abs(least), abs(most)) <= EXACT
 
 
@@ -145,8 +145,8 @@ def remainder(op: Op, b: Builder) -> Value:
 
 
 def _remainder_of_integers(b: Builder, lhs: Value, rhs: Value) -> Value:
-    """TTIR's remainder is too large by the divisor where its sign is not that of the dividend. No magnitudes are
-    computed, because that of the lowest integer does not exist."""
+    """TTIR's remainder is too large by the divisor if its sign differs from the sign of the dividend. No magnitudes are
+    computed, because the lowest integer has none."""
     rest = b("ttir.remainder", lhs, rhs)
     if dtype(rest).is_unsigned:
         return rest
@@ -157,7 +157,7 @@ def _remainder_of_integers(b: Builder, lhs: Value, rhs: Value) -> Value:
 
 
 def _with_signed_zeros(b: Builder, value: Value, x: Value) -> Value:
-    """The value, whose zeros get the signs of the elements of `x`, which are finite there."""
+    """`value`, but its zeros get the signs of the elements of `x`. These elements are finite."""
     zero = _scalar(b, x, 0.0)
     return b("ttir.where", b("ttir.eq", value, zero), b("ttir.multiply", x, zero), value)
 
@@ -169,7 +169,7 @@ def _scalar(b: Builder, like: Value, value: float | int) -> Value:
 
 @RULES.rewrites("stablehlo.sign")
 def sign(op: Op, b: Builder) -> Value:
-    """TTIR's sign of NaN is 0, and that of a zero has no sign, as in PyTorch. In StableHLO, both are the operand."""
+    """In TTIR, as in PyTorch, the sign of NaN or of a zero is 0. In StableHLO, it is the operand: NaN, 0.0 or -0.0."""
     (x,) = op.operands
     signs = b("ttir.sign", x)
     if isinstance(dtype(x), ir.IntegerType) or SIGN_OF_NAN_IS_ZERO in op.operation.attributes:
@@ -179,7 +179,7 @@ def sign(op: Op, b: Builder) -> Value:
 
 @RULES.rewrites("stablehlo.round_nearest_even")
 def round_nearest_even(op: Op, b: Builder) -> Value:
-    """floor(x), plus 1 above the middle, and in the middle if that gives an even number. A zero has the sign of x."""
+    """floor(x), plus 1 if the fraction is above 0.5, or if it is 0.5 and floor(x) is odd. A zero has the sign of x."""
     (x,) = op.operands
     scalar = partial(_scalar, b, x)
     low = b("ttir.floor", x)
@@ -211,7 +211,7 @@ def optimization_barrier(op: Op, b: Builder) -> list[Value]:
 
 @RULES.rewrites("stablehlo.shift_right_arithmetic")
 def shift_right_arithmetic(op: Op, b: Builder) -> Value:
-    """The highest bit of an unsigned number is a sign here, too. `normalize` prepares those of 16 bits."""
+    """The highest bit of an unsigned number is a sign here, too. `normalize` prepares numbers of 16 bits."""
     x, bits = op.operands
     own, i32 = dtype(x), ir.IntegerType.get_signless(32)
     if str(own) == "ui32":
@@ -233,8 +233,8 @@ def _shifted(b: Builder, x: Value, bits: Value) -> Value:
 
 
 def take_the_rest() -> None:
-    """Registers the rules of both families: for the rows above, and for ops that TTIR has under the same name, unless
-    they have a rule of their own. Binary ops with broadcasting have a prefix in CHLO: `chlo.broadcast_add`."""
+    """Registers rules for the rows above, and for ops that have the same name in TTIR and no rule of their own. Binary
+    ops with broadcasting have a prefix in CHLO: `chlo.broadcast_add`."""
     own = RULES.names
     of_one = {f"{dialect}.{name}": name for dialect in ("stablehlo", "chlo") for name in ttir.UNARY} | UNARY
     of_two = {f"stablehlo.{name}": name for name in ttir.BINARY} | BINARY

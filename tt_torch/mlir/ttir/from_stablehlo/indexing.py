@@ -87,7 +87,7 @@ def _is_pytorchs(op: Op) -> bool:
 
 @RULES.rewrites("stablehlo.gather")
 def gather(op: Op, b: Builder) -> Value | None:
-    """Windows that reach over an end are moved back. Dimensions without an index begin at zero."""
+    """Windows that reach over an end are moved back. In dimensions without an index, windows begin at zero."""
     x, indices = op.operands
     dims, window = attrs.gather(op), attrs.ints(op, "slice_sizes")
     batching = dict(zip(dims.operand_batching_dims, dims.start_indices_batching_dims, strict=True))

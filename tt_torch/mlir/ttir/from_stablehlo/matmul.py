@@ -1,4 +1,5 @@
-"""dot_general to ttir.matmul: batch dimensions first, then one row and one contracted dimension each."""
+"""Converts dot_general and dot to ttir.matmul. In each operand, the batch dimensions come first. One dimension of rows
+or columns and one contracted dimension follow."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ def dot_general(op: Op, b: Builder) -> Value:
 
 @RULES.rewrites("stablehlo.dot")
 def dot(op: Op, b: Builder) -> Value:
-    """A product of matrices or vectors: contracts the last dimension of the first with the first of the second."""
+    """A product of matrices or vectors. The last dimension of `lhs` and the first dimension of `rhs` are contracted."""
     lhs, rhs = widened(op, b)
     rows = [1, *shape(lhs)] if len(shape(lhs)) == 1 else shape(lhs)
     columns = [*shape(rhs), 1] if len(shape(rhs)) == 1 else shape(rhs)

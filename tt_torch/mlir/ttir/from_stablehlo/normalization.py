@@ -43,7 +43,7 @@ class _Features:
 
 @RULES.rewrites("stablehlo.batch_norm_training")
 def batch_norm_training(op: Op, b: Builder) -> list[Value]:
-    """Returns the mean and the variance of the batch, too; the variance is divided by the number of elements."""
+    """Returns also the mean and the variance of the batch. The variance is the mean of the squared differences."""
     x, scale, offset = op.operands
     features = _Features(op, b)
     mean = features.mean(x)

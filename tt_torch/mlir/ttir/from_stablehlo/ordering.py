@@ -35,7 +35,7 @@ def sort(op: Op, b: Builder) -> list[Value] | None:
 
 @RULES.rewrites("chlo.top_k")
 def top_k(op: Op, b: Builder) -> list[Value]:
-    """The largest of the last dimension, in order."""
+    """The `k` largest elements of the last dimension, with the largest first, and their positions."""
     (x,) = op.operands
     return b("ttir.topk", x, k=attrs.integer(op, "k"), dim=len(shape(x)) - 1, largest=True, sorted=True)
 
@@ -67,7 +67,7 @@ def _key(condition: Value, arguments: list[Value], directions: str) -> Key | Non
 
 
 def _canonical(value: Value) -> Value:
-    """The value before JAX replaced all zeros by one zero and all NaNs by one NaN; the device orders them so anyway."""
+    """The value before JAX replaced all zeros by one zero and all NaNs by one NaN. The device itself treats them so."""
     while choice := producer(value, "stablehlo.select"):
         condition, chosen, other = choice.operands
         if not _finds(producer(condition, "stablehlo.compare"), _number(chosen), other):
@@ -87,7 +87,7 @@ def _finds(compare: Op | None, number: float | None, x: Value) -> bool:
 
 
 def _number(value: Value) -> float | None:
-    """The value of a constant in the comparator or outside of it, where it is a full already; None for others."""
+    """The value of a constant; None for other values. Outside of the comparator, a constant is a full already."""
     if constant := producer(value, "stablehlo.constant"):
         return attrs.splat(constant.attributes["value"])
     return splat_of(value)

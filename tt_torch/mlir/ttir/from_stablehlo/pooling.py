@@ -24,8 +24,8 @@ SCANS = {op.facts["scan_of"]: name for name, op in ods.OPS.items() if "scan_of" 
 
 @dataclass(frozen=True)
 class Span:
-    """A window along one dimension: the elements that it takes, the step to the next one, the distance between the
-    elements, and the padding at the begin and at the end.
+    """A window along one dimension: how many elements it takes, the step to the next window, the distance between its
+    elements, and the padding at the beginning and at the end.
 
     Span(3, 2, 1, 0, 1) has two positions over 4 elements: 0, 1, 2 and 2, 3, padding.
     """
@@ -41,7 +41,7 @@ class Span:
 
 
 def spans(op: Op) -> list[Span] | None:
-    """The windows of all dimensions; None if padding of less than 0 crops, or if there are gaps between elements."""
+    """The windows of all dimensions; None if negative padding crops, or if there are gaps between elements."""
     pads = attrs.ints(op, "padding")
     if min(pads or [0]) < 0 or any(d != 1 for d in attrs.ints(op, "base_dilations") or []):
         return None
@@ -49,7 +49,7 @@ def spans(op: Op) -> list[Span] | None:
 
 
 def _spans(op: Op, pads: Sequence[int] | None) -> list[Span]:
-    """The windows of all dimensions with this padding, (low, high) of each dimension in turn; None is no padding."""
+    """The windows of all dimensions. `pads` has (low, high) of each dimension in turn, or is None for no padding."""
     sizes = attrs.ints(op, "window_dimensions")
     ones = [1] * len(sizes)
     strides, dilations = (attrs.ints(op, f"window_{name}") or ones for name in ("strides", "dilations"))
@@ -87,7 +87,7 @@ def _reduced(op: Op, b: Builder, x: Value, initial: Value, combine: str) -> Valu
 
 
 def _any_window(op: Op, b: Builder, x: Value, initial: Value, combine: str) -> Value:
-    """Windows of any form. The padding has the initial value, which also takes part once by itself.
+    """Windows of any form. The padding has the initial value, which is also combined once with each result.
 
     Sums of windows of 2 over 1, 2, 3 with the initial value 10 are 13, 15.
     """
@@ -100,8 +100,8 @@ def _any_window(op: Op, b: Builder, x: Value, initial: Value, combine: str) -> V
 
 
 def _along(b: Builder, x: Value, dim: int, combine: str, window: Span) -> Value:
-    """Windows along one dimension. Two windows of 1, 2, 4, ... elements make one of twice the size, and those whose
-    sizes add up to the size of the window make the window: one of 5 elements is made of its first one and of one of 4.
+    """Windows along one dimension. Two windows of 1, 2, 4, ... elements make one of twice the size. The windows whose
+    sizes add up to the wanted size make the wanted window. A window of 5 elements is made of 1 element and of 4.
     """
     positions = infer.window(shape(x)[dim], window.size, 1, 0, window.dilation)
     result, begin, size = None, 0, 1
@@ -122,7 +122,7 @@ def _along(b: Builder, x: Value, dim: int, combine: str, window: Span) -> Value:
 def _runs(window: Span, size: int) -> bool | None:
     """Whether windows reach from each position to the start (True) or to the end (False); None for other windows.
 
-    Over 4 elements, those of 4 elements with a padding of (3, 0) reach to the start.
+    Over 4 elements, windows of 4 elements with a padding of (3, 0) reach to the start.
     """
     if (window.size, window.stride, window.dilation) != (size, 1, 1):
         return None
@@ -210,7 +210,7 @@ class Images:
 
 @RULES.rewrites("stablehlo.select_and_scatter")
 def select_and_scatter(op: Op, b: Builder) -> Value | None:
-    """The gradient of max pooling over one or two dimensions: it is added at the position of each first maximum.
+    """The gradient of max pooling over one or two dimensions. That of a window goes to the place of its first maximum.
 
     Gradients 10, 20 of windows of 2 with stride 2 over 1, 2, 4, 3 give 0, 10, 20, 0.
     """
@@ -237,7 +237,7 @@ def select_and_scatter(op: Op, b: Builder) -> Value | None:
 
 
 def _only_compare(region: ir.Region) -> str:
-    """The only op of a region: the direction of a comparison, otherwise its name; "" if there are several ops."""
+    """The direction of a region's only op if it is a comparison, otherwise its name; "" if there are several ops."""
     ops = list(region.blocks[0].operations)
     if len(ops) != 2 or list(ops[0].operands) != list(region.blocks[0].arguments):
         return ""

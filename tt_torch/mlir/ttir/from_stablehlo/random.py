@@ -1,4 +1,4 @@
-"""Random numbers in StableHLO from other front-ends. Those of PyTorch have a seed and are plain arithmetic in
+"""Random numbers in StableHLO from other front-ends. Random numbers of PyTorch have a seed and are plain arithmetic in
 StableHLO: see dynamo/decompositions/random.py.
 """
 
@@ -13,7 +13,7 @@ from tt_torch.mlir.ttir.from_stablehlo.creation import EXACT, full, splat_of
 from tt_torch.mlir.ttir.from_stablehlo.registry import RULES
 from tt_torch.mlir.types import Op, Value
 
-# larger than zero, because its logarithm is needed; it is the distance of float32 numbers just below 1
+# It is larger than zero, because its logarithm is needed. It is the distance of float32 numbers just below 1.
 SMALLEST = 2.0**-24
 
 
@@ -47,7 +47,7 @@ def rng(op: Op, b: Builder) -> Value | None:
 
 
 def _integers(b: Builder, result: Value, low: float, high: float) -> Value:
-    """Integers in [low, high), which are so few that float32 can represent them."""
+    """Integers in [low, high). There are so few that float32 can represent how far each is from `low`."""
     kind, span = tensor(shape(result), ir.F32Type.get()), high - low
     number = b("ttir.floor", b("ttir.rand", type=kind, size=shape(result), low=0.0, high=float(span)))
     number = b("ttir.clamp_scalar", number, min=0.0, max=float(span - 1))  # the product may be rounded up to `span`

@@ -1,5 +1,5 @@
 """Random bits from a state: Threefry-2x32 and Philox-4x32 (Salmon et al., "Parallel random numbers", SC 2011). The
-order of the numbers is that of XLA, so that a seed gives the same numbers.
+numbers come in the order of XLA, so that a seed gives the same numbers as there.
 
 The 64-bit integers of a state are pairs of 32-bit words, with the lower word first (see `stablehlo/flatten.py`).
 """
@@ -27,8 +27,8 @@ ACCEPTED = "a state of ui64, two for THREE_FRY and DEFAULT, two or three for PHI
 
 @RULES.rewrites("stablehlo.rng_bit_generator")
 def rng_bit_generator(op: Op, b: Builder) -> list[Value]:
-    """The bits and the next state. StableHLO leaves the algorithm DEFAULT open; here it is Threefry, which needs no
-    products."""
+    """Returns the next state and the bits. StableHLO does not say which algorithm DEFAULT is. Here it is Threefry,
+    which needs no products."""
     algorithm = str(op.attributes["rng_algorithm"]).rstrip(">").split()[-1]
     (state,), (_, result) = op.operands, op.results
     accepted = (2, 3) if algorithm == "PHILOX" else (2,)
@@ -82,7 +82,8 @@ class Bits:
         return self.add(hh, carried), self.b(times, x, self.constant(factor))
 
     def advanced(self, counter: Sequence[Word], step: Word) -> list[Word]:
-        """counter + step, with the lowest word first. The carry of a word is the majority of three top bits."""
+        """counter + step, with the lowest word first. The carry of a word is the majority of three top bits: those of
+        the word, of the step, and of the inverted sum."""
         words = []
         for word in counter:
             total = self.add(word, step)
@@ -124,8 +125,8 @@ class Bits:
         name = "ttir.bitcast_convert" if element.width >= 32 else "ttir.typecast"
         return self.b(name, numbers, dtype=target)
 
-    # --- generators: they take a key, a counter and a shape, and give numbers (low words of 64-bit ones) and the next
-    # counter
+    # --- generators: they take a key, a counter and a shape. They return the numbers (only the low words of 64-bit
+    # numbers) and the next counter.
 
     def threefry(self, key: list[Word], counter: list[Word], size: list[int], wide: bool) -> tuple[Value, list[Word]]:
         if wide or not size:

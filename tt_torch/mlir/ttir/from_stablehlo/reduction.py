@@ -15,12 +15,13 @@ from tt_torch.mlir.types import Op, Value
 # Booleans are zeros and ones in bf16, so "and" is the minimum and "or" is the maximum.
 REDUCTIONS = {"add": "sum", "maximum": "max", "minimum": "min", "multiply": "prod", "and": "min", "or": "max"}
 
-# The ops that combine two elements: those of booleans, whose other arithmetic is logic already, or of bf16; and others.
+# The op that combines two elements of bf16, and the op for other types. Booleans are in bf16, and `normalize` has made
+# their arithmetic logical.
 COMBINED = {name: (name, name) for name in ("add", "maximum", "minimum", "multiply")}
 COMBINED |= {name: (f"logical_{name}", f"bitwise_{name}") for name in ("and", "or", "xor")}
 
-# Initial values that do not change the result. For max and min, these are the end of the element type and values
-# beyond.
+# Initial values that do not change the result. For max and min, these are the end of the element type and all values
+# beyond it.
 NEUTRAL = {"sum": lambda v: v == 0, "prod": lambda v: v == 1}
 ENDS = {
     "f32": (-3.4028234e38, 3.4028234e38),
@@ -43,7 +44,7 @@ def reduce(op: Op, b: Builder) -> Value | list[Value] | None:
 
 
 def _reduced(b: Builder, x: Value, initial: Value, name: str, dims: list[int]) -> Value:
-    """The elements of the dimensions and the initial value, combined."""
+    """Combines the elements of the dimensions and the initial value."""
     sizes = [n for d, n in enumerate(shape(x)) if d not in dims]
     if any(shape(x)[d] == 0 for d in dims):
         return repeated(b, initial, sizes)
@@ -69,7 +70,7 @@ def reduced_over(b: Builder, x: Value, name: str, dims: list[int]) -> Value:
 
 
 def _halved(b: Builder, x: Value, name: str, dims: list[int]) -> Value:
-    """Two halves of a dimension are combined until one element is left, for ops that TTNN has no reduction of."""
+    """Combines the two halves of a dimension until one element is left. TTNN has no reduction for these ops."""
     for dim in dims:
         while (size := shape(x)[dim]) > 1:
             half = size // 2
@@ -112,18 +113,18 @@ def counts(positions: Value, dim: int) -> bool:
 
 
 def _argmax(op: Op, b: Builder, dims: list[int]) -> list[Value] | None:
-    """torch.max(dim), argmax and their opposites: values reduced together with their positions. TTNN finds the
-    position of the largest one only, so the smallest one's is that of the largest negative."""
+    """torch.max(dim), argmax and their opposites: values reduced together with their positions. TTNN only finds the
+    position of the largest value. To find the smallest value, it searches the negated floats or inverted integers."""
     x, positions = op.operands[:2]
     compares = [o for o in op.operation.regions[0].blocks[0].operations if o.operation.name == "stablehlo.compare"]
     if len(dims) != 1 or not compares or not counts(positions, dims[0]):
         return None
     target = {"G": "max", "L": "min"}.get(attrs.direction(compares[0])[0], "")
     types = op.operation.attributes
-    element = types["tt.types"][0].value if "tt.types" in types else dtype(x)  # that of the program: see `normalize`
+    element = types["tt.types"][0].value if "tt.types" in types else dtype(x)  # as in the program: see `normalize`
     if not target or not neutral(target, splat_of(op.operands[2]), element, False):
         return None
     if target == "max":
         return [b("ttir.max", x, dim_arg=dims), b("ttir.argmax", x, dim_arg=dims)]
-    opposite = "ttir.bitwise_not" if isinstance(dtype(x), ir.IntegerType) else "ttir.neg"  # no -x for the lowest
+    opposite = "ttir.bitwise_not" if isinstance(dtype(x), ir.IntegerType) else "ttir.neg"  # the lowest has no -x
     return [b("ttir.min", x, dim_arg=dims), b("ttir.argmax", b(opposite, x), dim_arg=dims)]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tt_torch.mlir.rules import Builder, shape
 from tt_torch.mlir.types import Value
 
-NCHW = [0, 2, 3, 1]  # where NHWC's dimensions are
+NCHW = [0, 2, 3, 1]  # the places of N, H, W and C
 
 
 def flatten(b: Builder, x: Value, order: Sequence[int]) -> Value:
@@ -17,6 +17,6 @@ def flatten(b: Builder, x: Value, order: Sequence[int]) -> Value:
 
 
 def unflatten(b: Builder, x: Value, nhwc: Sequence[int], order: Sequence[int]) -> Value:
-    """The inverse: from (1, 1, N*H*W, C) to the order of dimensions where `order` has the places of N, H, W and C."""
+    """The inverse of `flatten`: from (1, 1, N*H*W, C) to a tensor in which `order` has the places of N, H, W and C."""
     inverse = [list(order).index(d) for d in range(4)]
     return b("ttir.permute", b("ttir.reshape", x, shape=list(nhwc)), permutation=inverse)

@@ -35,11 +35,15 @@ class LoweringBuilder(Builder):
         return full(self, shape, self.element(dtype), value)
 
     def element(self, dtype: torch.dtype) -> ir.Type:
-        """The element type that the device has for a dtype: bf16 for booleans, 32 bits for those of 64 bits."""
+        """The element type that the device has for a dtype: bf16 for booleans, and 32-bit types for 64-bit ones."""
         return ir.Type.parse(NORMAL.get(NAMES[dtype], NAMES[dtype]))
 
 
 def user_op(op: Op, b: Builder) -> Results:
+    """Calls the lowering of a user's op, or keeps an op with a kernel as `ttir.custom_<number of results>`.
+
+    Raises UnsupportedOpError if the op has neither or cannot be called, and LoweringError if its lowering fails.
+    """
     text = ods.attr(op, "backend_config")
     name, arguments = (custom_ops.parsed(text) if isinstance(text, str) else None) or ("a call of an op", "")
     try:

@@ -27,7 +27,7 @@ def splat(value: Value) -> float | None:
 
 
 def element(value: Value) -> float | None:
-    """The value of a `ttir.full` as its type has it: a number stays as it was written until an op reads it."""
+    """The value of a `ttir.full`, converted to its element type. The attribute has the number as it was written."""
     number = splat(value)
     return None if number is None else as_element(number, dtype(value))
 
@@ -45,7 +45,7 @@ def reshape(op: Op, b: Builder) -> Value | None:
 
 @RULES.rewrites("ttir.reshape")
 def kept_dimensions(op: Op, b: Builder) -> Value | None:
-    """A reduction after which its dimensions return with the size 1 keeps them."""
+    """If a reshape restores the reduced dimensions with size 1, the reduction keeps them instead."""
     reduction = producer(op.operands[0], *REDUCTIONS)
     if reduction is None or not single_use(op.operands[0]) or ods.attr(reduction, "keep_dim"):
         return None
@@ -166,7 +166,7 @@ NEUTRAL = {"ttir.multiply": 1, "ttir.divide": 1, "ttir.subtract": 0, "ttir.pow":
 
 @RULES.rewrites(*NEUTRAL)
 def neutral(op: Op, b: Builder) -> Value | None:
-    """x * 1, x / 1, x - 0 and x ** 1. Not x + 0 and x - -0.0, which turn -0.0 into 0.0."""
+    """x * 1, x / 1, x - 0 and x ** 1 become x. x + 0 and x - -0.0 stay, because they turn -0.0 into 0.0."""
     x, value = op.operands
     if op.operation.name == "ttir.multiply" and splat(x) == 1:
         x, value = value, x

@@ -26,7 +26,8 @@ def expand_attention(module: ir.Module, policy: str | None) -> None:
 
 
 def _fits(op: Op, policy: str | None) -> bool:
-    """Whether the library has the op: for bf16, and whole tiles. A mask hides no page that a user does not have."""
+    """Whether the library has the op: for bf16 and whole tiles, and only if it is causal. A mask would not hide the
+    pages that a user does not have."""
     query, key = op.operands[0], op.operands[1]
     element = ELEMENT[policy]() if policy else dtype(query)
     whole = shape(key)[2] % TILE == 0 and shape(query)[3] % TILE == 0 and 0 not in shape(key)

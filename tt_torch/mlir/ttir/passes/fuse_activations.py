@@ -1,4 +1,4 @@
-"""Finds activations that TTNN has in chains of primitives: GELU, its approximation with tanh, SiLU."""
+"""Finds chains of primitives that are one activation of TTNN: GELU, its approximation with tanh, or SiLU."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _erf_plus_one(value: Value) -> Value | None:
 def gelu_tanh(op: Op, b: Builder) -> Value | None:
     """x * 0.5 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x ** 3))), in any order of the factors and terms.
 
-    Nothing else may read a part of the chain, such as a backward pass: then most of it would be computed twice.
+    Nothing else, such as a backward pass, may read a part of the chain. Otherwise most of it would be computed twice.
     """
     factors = _factors(op)
     outer = next((f for f in factors if _tanh_plus_one(f) is not None), None)
@@ -78,8 +78,8 @@ def _tanh_plus_one(value: Value) -> Value | None:
 def _polynomial(value: Value, x: Value, depth: int = 6) -> dict[int, float]:
     """The coefficients of a polynomial of x, by their exponents.
 
-    There are none if `value` is another expression, if it has more than `depth` ops behind one another, or if something
-    else reads a part of it.
+    There are none if `value` is another expression, if it has more than `depth` ops in a row, or if another op reads a
+    part of it.
     """
     number = splat(value)
     if value == x or number is not None:

@@ -1,4 +1,4 @@
-"""Attention: the product-softmax-product chain, heads that share keys, heads joined."""
+"""Fuses attention: chains of a product, a softmax and a product, heads that share keys, and heads that are joined."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _mask(scores: Value) -> tuple[Value, Value | None]:
 
 
 def _scale(value: Value) -> tuple[Value, float]:
-    """x and c of x * c or x / (1 / c), c a splat."""
+    """x and c of x * c or x / (1 / c), where c is a splat. For another value, c is 1."""
     op = producer(value, "ttir.multiply", "ttir.divide")
     factor = splat(op.operands[1]) if op is not None else None
     if op is None or not factor or shape(op.operands[0]) != shape(value):
@@ -54,7 +54,7 @@ def _scale(value: Value) -> tuple[Value, float]:
 
 @RULES.rewrites("ttir.scaled_dot_product_attention")
 def scaled_query(op: Op, b: Builder) -> Value | None:
-    """A query that was multiplied by a number before its heads were split, as in OPT: the op does this by itself."""
+    """If a query is multiplied by a number before its heads are split, as in OPT, the op multiplies by it instead."""
     operands, attributes = ods.operands_of(op), ods.attrs_of(op)
     value, moves = operands["query"], list[Op]()
     while move := movement(value):
@@ -71,7 +71,7 @@ def scaled_query(op: Op, b: Builder) -> Value | None:
 
 @RULES.rewrites("ttir.scaled_dot_product_attention")
 def shared_heads(op: Op, b: Builder) -> Value | None:
-    """Keys and values of which each head was repeated for a group of query heads: the op does this by itself."""
+    """Removes the repetition of each head of keys and values for a group of query heads. The op repeats by itself."""
     operands = ods.operands_of(op)
     found = [_before_repetition(operands[name]) for name in ("key", "value")]
     if found[0] is None or found[1] is None or found[0][1] != found[1][1]:
@@ -85,7 +85,8 @@ def shared_heads(op: Op, b: Builder) -> Value | None:
 def _before_repetition(value: Value) -> tuple[Value, int] | None:
     """The elements of (B, H, S, D) before each of H / n heads was repeated n times in a row, and H / n.
 
-    The repetition is a broadcast of a dimension of size 1 right behind those of batch and heads, in whatever shape.
+    The repetition is a broadcast of a dimension of size 1. It is right behind the dimensions of batch and heads, which
+    may have any shape.
     """
     move = producer(value, "ttir.reshape")
     spread = producer(move.operands[0] if move is not None else value, "ttir.broadcast")

@@ -1,7 +1,7 @@
 """Collectives of a mesh: fewer of them, and fewer values that cross between chips.
 
-`torch.distributed` gathers and scatters along dimension 0 only, so that DTensor writes a slice per chip and a
-concatenation around a collective along another dimension. TTIR's collectives take any dimension.
+`torch.distributed` gathers and scatters along dimension 0 only. For another dimension, DTensor writes a slice per chip
+and a concatenation around the collective. TTIR's collectives take any dimension.
 
 An `all_reduce` stays whole if all of its result is read: the library's own op scatters and gathers inside.
 """
@@ -36,7 +36,7 @@ def _only(x: Value, *names: str) -> Op | None:
 
 
 def _parts(concat: Op) -> tuple[Value, int] | None:
-    """The value and the dimension that the operands of a concatenation cut into parts of one size, in order."""
+    """The value that the operands of a concatenation cut into parts of one size, in order, and the cut dimension."""
     slices = [op for x in concat.operands if (op := producer(x, "ttir.slice_static")) is not None]
     if len(slices) < max(2, len(concat.operands)):
         return None
@@ -52,7 +52,7 @@ def _parts(concat: Op) -> tuple[Value, int] | None:
 
 
 def _chain(x: Value, name: str, attribute: str, dim: int) -> list[Op]:
-    """The collectives of one kind along one dimension, one after the other, of which the last makes `x`."""
+    """The collectives of one kind along one dimension, one after the other. The last of them makes `x`."""
     op = producer(x, name)
     if op is None or ods.attr(op, attribute) != dim:
         return []
@@ -104,7 +104,8 @@ def scatter_of_another_dimension(op: Op, b: Builder) -> Value | None:
 
 @RULES.rewrites("ttir.mesh_partition")
 def part_of_a_sum(op: Op, b: Builder) -> Value | None:
-    """The chip's own part of a sum along the same axis is a reduce_scatter. Sums along the other axis come after it."""
+    """The chip's own part of a sum along the same axis is a reduce_scatter. A sum along the other axis moves behind
+    the partition."""
     total = _only(op.operands[0], "ttir.all_reduce")
     if total is None:
         return None
@@ -138,8 +139,8 @@ def gathered_parts_of_a_sum(op: Op, b: Builder) -> Value | None:
 
 @RULES.rewrites("ttir.add")
 def sum_of_sums(op: Op, b: Builder) -> Value | None:
-    """all_reduce(x) + all_reduce(y) is all_reduce(x + y): one exchange instead of two. Also for (z + all_reduce(x)) +
-    all_reduce(y), as in a layer whose attention and MLP read the same input."""
+    """all_reduce(x) + all_reduce(y) is all_reduce(x + y): one exchange instead of two. The rule also takes
+    (z + all_reduce(x)) + all_reduce(y), as in a layer whose attention and MLP read the same input."""
     for here, there in ((0, 1), (1, 0)):
         last, rest = _only(op.operands[here], "ttir.all_reduce"), op.operands[there]
         if last is None or rest.type != last.results[0].type:
@@ -164,7 +165,7 @@ def _joined(b: Builder, last: Op, other: Value) -> Value | None:
 
 @RULES.rewrites("ttir.typecast")
 def narrow_before_a_gather(op: Op, b: Builder) -> Value | None:
-    """bfloat16 values are gathered as such, and not as float32."""
+    """float32 values that become bfloat16 after a gather become bfloat16 before it, so that fewer bytes cross."""
     gather, target = _only(op.operands[0], "ttir.all_gather"), dtype(op.results[0])
     if gather is None or (str(dtype(op.operands[0])), str(target)) != ("f32", "bf16"):
         return None
@@ -174,7 +175,7 @@ def narrow_before_a_gather(op: Op, b: Builder) -> Value | None:
 
 @RULES.rewrites("ttir.all_gather")
 def widen_after_a_gather(op: Op, b: Builder) -> Value | None:
-    """The same for values that become float32 before they are gathered."""
+    """bfloat16 values that become float32 before a gather become float32 after it, so that fewer bytes cross."""
     cast = _only(op.operands[0], "ttir.typecast")
     if cast is None or (str(dtype(cast.operands[0])), str(dtype(op.operands[0]))) != ("bf16", "f32"):
         return None
@@ -185,7 +186,7 @@ def widen_after_a_gather(op: Op, b: Builder) -> Value | None:
 
 @RULES.rewrites("ttir.sum")
 def sum_of_what_was_gathered(op: Op, b: Builder) -> Value | None:
-    """Each chip sums its own values first, so that sums cross and not all values."""
+    """Each chip sums its own values first, so that only sums cross between chips."""
     gather = _only(op.operands[0], "ttir.all_gather")
     if gather is None or str(dtype(op.operands[0])) not in FLOATS:
         return None

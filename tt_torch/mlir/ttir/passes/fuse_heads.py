@@ -54,7 +54,8 @@ def _is_split(op: Op) -> bool:
 
 
 def _maker(split: Op, *names: str) -> Op | None:
-    """The op, one of `names`, behind an op that splits heads, and behind the reshape before a permute."""
+    """The op that makes what `split` splits into heads, if it is one of `names`. A permute must have a reshape
+    before it."""
     if not _is_split(split):
         return None
     apart = producer(split.operands[0], "ttir.reshape") if split.operation.name == "ttir.permute" else split
@@ -85,7 +86,7 @@ def _replaced(b: Builder, joint: Value, parts: list[Part], first: Op) -> Value:
 def joint_projection(op: Op, b: Builder) -> Value | None:
     """Three projections of one input become one product with concatenated weights.
 
-    The one with another number of heads is the query. It has a multiple of the heads of the other two.
+    The projection with another number of heads is the query. It has a multiple of the heads of the other two.
     """
     linear = _maker(op, *MATMULS)
     if linear is None:
@@ -136,7 +137,7 @@ def _is_ready(value: Value | None, op: Op) -> bool:
 
 @RULES.rewrites("ttir.permute", "ttir.reshape")
 def parts_of_one_product(op: Op, b: Builder) -> Value | None:
-    """Three slices of (B, S, (H + 2 * K) * D), which together are all of it and each of which is split into heads."""
+    """Three slices of (B, S, (H + 2 * K) * D) that are split into heads become one op. Together they are all of it."""
     cut = _maker(op, "ttir.slice_static")
     if cut is None or len(shape(cut.results[0])) != 3:
         return None
@@ -216,7 +217,7 @@ def _parts_first(b: Builder, value: Value, dim: int, heads: int) -> Value:
 
 @RULES.rewrites("ttir.permute")
 def norm_of_heads(op: Op, b: Builder) -> Value | None:
-    """A norm of each head, as of Qwen3, is computed behind the permute, so that the split is beside its product."""
+    """A norm of each head, as in Qwen3, is computed behind the permute, so that the split follows its product."""
     norm = producer(op.operands[0], "ttir.rms_norm") if ods.attr(op, "permutation") == SPLIT else None
     if norm is None or not single_use(op.operands[0]) or producer(norm.operands[0], "ttir.reshape") is None:
         return None

@@ -1,4 +1,4 @@
-"""Fuses transposes, a bias and an activation into matrix products. Parts a product whose columns go two ways."""
+"""Fuses transposes, a bias and an activation into matrix products. Splits a product if two slices read its columns."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def bias(op: Op, b: Builder) -> Value | None:
 def residual(op: Op, b: Builder) -> Value | None:
     """matmul + a tensor of its shape, which TTNN's linear takes as a bias if it has more rows than a tile.
 
-    Of a bias with fewer rows, the library takes the first one for all.
+    If a bias has fewer rows, the library adds the first one to all rows.
     """
     if not isinstance(dtype(op.results[0]), ir.FloatType):
         return None
@@ -89,7 +89,8 @@ def _activated(product: Value, name: str, b: Builder) -> Value | None:
 
 @RULES.rewrites("ttir.typecast")
 def gelu_in_float32(op: Op, b: Builder) -> Value | None:
-    """The gelu with tanh of bfloat16 as float32, rounded to bfloat16: as an activation, it is computed in float32."""
+    """A gelu with tanh of a bfloat16 product, computed in float32 and rounded to bfloat16, becomes its activation. As
+    an activation, it is computed in float32, too."""
     gelu = producer(op.operands[0], "ttir.gelu_tanh")
     wide = producer(gelu.operands[0], "ttir.typecast") if gelu is not None else None
     if gelu is None or wide is None or not single_use(gelu.results[0]) or not single_use(wide.results[0]):
@@ -124,7 +125,7 @@ def two_parts_of_a_product(op: Op, b: Builder) -> Value | None:
 
 
 def _columns(cut: Op) -> tuple[int, int]:
-    """The first column that a slice takes, and the one behind its last."""
+    """The first column that a slice takes, and the column behind its last one."""
     return ods.attr(cut, "begins")[-1], ods.attr(cut, "ends")[-1]
 
 

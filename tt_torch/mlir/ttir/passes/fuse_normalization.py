@@ -1,4 +1,4 @@
-"""Finds ops that TTNN has in chains of primitives: mean, softmax, RMS norm, layer norm."""
+"""Finds chains of primitives that are one op of TTNN: mean, softmax, RMS norm, layer norm."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _per_row(value: Value, x: Value, axis: int, name: str) -> Op | None:
 
 @RULES.rewrites("ttir.divide", "ttir.multiply")
 def mean(op: Op, b: Builder) -> Value | None:
-    """sum / n, or sum * (1 / n), n being the number of summed elements."""
+    """sum / n, or sum * (1 / n), where n is the number of summed elements."""
     total, value = producer(op.operands[0], "ttir.sum"), splat(op.operands[1])
     if total is None or not value or isinstance(dtype(op.results[0]), ir.IntegerType):
         return None
@@ -51,7 +51,7 @@ def mean(op: Op, b: Builder) -> Value | None:
 
 @RULES.rewrites("ttir.divide", "ttir.multiply")
 def mean_of_reshaped(op: Op, b: Builder) -> Value | None:
-    """The same with the reduced dimensions restored before the division."""
+    """The same if a reshape restores the reduced dimensions before the division."""
     move, divisor = producer(op.operands[0], "ttir.reshape"), op.operands[1]
     value = splat(divisor)
     if move is None or value is None or producer(move.operands[0], "ttir.sum") is None:
@@ -131,7 +131,7 @@ def layer_norm(op: Op, b: Builder) -> Value | None:
 
 @RULES.rewrites("ttir.typecast")
 def norm_in_float32(op: Op, b: Builder) -> Value | None:
-    """The RMS norm of bfloat16 as float32, rounded to bfloat16: the op computes in float32 by itself.
+    """An RMS norm of bfloat16 that is computed in float32 and rounded to bfloat16. The op uses float32 by itself.
 
     Elements may move between the cast and the norm. The weight keeps its data type, so that none of its digits is lost.
     """
@@ -156,7 +156,7 @@ def norm_in_float32(op: Op, b: Builder) -> Value | None:
 
 @RULES.rewrites("ttir.multiply", "ttir.add")
 def norm_affine(op: Op, b: Builder) -> Value | None:
-    """The weight of a norm, then the bias of a layer norm."""
+    """A multiplication becomes the weight of a norm, and an addition becomes the bias of a layer norm."""
     field = "weight" if op.operation.name == "ttir.multiply" else "bias"
     for normed, vector in (op.operands, list(op.operands)[::-1]):
         norm = producer(normed, "ttir.layer_norm", "ttir.rms_norm")

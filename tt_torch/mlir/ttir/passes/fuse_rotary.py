@@ -1,6 +1,7 @@
 """Rotary embeddings: x * cosine + rotated(x) * sine.
 
-`rotated` has the second half before the first, negated, or the neighbour of each column, every other one negated.
+`rotated` has one of two forms. Either the second half is negated and comes before the first half. Or neighbouring
+columns are exchanged, and the one that comes first is negated.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ Pairs = list[tuple[int, int]]  # columns that turn together: the first becomes m
 
 @RULES.rewrites("ttir.add")
 def rotary_embedding(op: Op, b: Builder) -> Value | None:
-    """On (B, H, S, D); one table for all batches and heads, which is all that the op of TTNN takes.
+    """On (B, H, S, D). All batches and heads share one table, because the op of TTNN takes no other tables.
 
-    The width must be one of pairs of tiles: otherwise padding would turn.
+    The width must be an even number of whole tiles. Otherwise padding would turn, too.
     """
     found = _rotation(op, _of_halves)
     if found is None or shape(found[0])[3] % (2 * TILE):
@@ -116,7 +117,7 @@ def _other(product: Op, x: Value) -> Value | None:
 
 
 def _is_table(table: Value, x: Value) -> bool:
-    """Whether there is one value for each position and column, and none of its own for a batch or a head."""
+    """Whether a table has one value for each position and column, which all batches and heads share."""
     sizes = shape(table)
     return sizes[-2:] == shape(x)[2:] and math.prod(sizes[:-2]) == 1 and dtype(table) == dtype(x)
 
@@ -138,7 +139,7 @@ def part_of_heads(op: Op, b: Builder) -> Value | None:
 
 
 def _turned_part(op: Op) -> tuple[Value, Rotation, Pairs] | None:
-    """The heads and how their first columns turn, if `op` joins these columns, turned, and the others."""
+    """The heads and how their first columns turn, if `op` joins the turned columns and the other ones."""
     if len(op.operands) != 2 or ods.attr(op, "dim") % 4 != 3:
         return None
     total, second = producer(op.operands[0], "ttir.add"), producer(op.operands[1], CUT)
@@ -167,7 +168,8 @@ def whole_heads(op: Op, b: Builder) -> Value | None:
 def _in_tiles(op: Op) -> tuple[Rotation, Pairs] | None:
     """A rotation and the columns of each tile that turn, if both columns of a pair are in one tile.
 
-    TTNN's op multiplies each tile by one matrix. Neighbours are in one tile, halves if there are 32 columns or fewer.
+    TTNN's op multiplies each tile by one matrix. Neighbours are always in one tile. Halves are in one tile only if
+    there are at most 32 columns.
     """
     if (found := _rotation(op, _of_halves)) is not None:
         half = shape(found[0])[3] // 2
@@ -182,7 +184,7 @@ def _is_turned_by_matrix(x: Value) -> bool:
 
 
 def _matrix(b: Builder, pairs: Pairs) -> Value:
-    """A row of 32 columns times this matrix is the row, turned."""
+    """A row of 32 columns times this matrix is the turned row."""
     values = np.zeros((1, 1, TILE, TILE), np.float32)
     for first, second in pairs:
         values[0, 0, second, first], values[0, 0, first, second] = -1, 1

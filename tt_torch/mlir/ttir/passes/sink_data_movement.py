@@ -22,7 +22,7 @@ OTHER_UNARY = ["gelu_tanh", "leaky_relu", "clamp_scalar", "typecast"]
 UNARY = [f"ttir.{n}" for n in [*dialect.UNARY, *dialect.UNARY_PREDICATES, *OTHER_UNARY]]
 BINARY = [f"ttir.{n}" for n in [*dialect.BINARY, *dialect.COMPARISONS, *dialect.LOGICAL]]
 MOVES = ("ttir.permute", "ttir.reshape")
-# The most that a value may grow in memory, so that one op less is worth it.
+# A value may grow in memory by this factor at most to save one op.
 MOST_GROWTH = 2
 
 
@@ -80,7 +80,7 @@ def _moved_back(b: Builder, move: Op, other: Value, source: list[int]) -> Value 
     """`other` in the form of the operand before its movement: by the inverse movement, or by a broadcast."""
     twin = movement(other)
     if twin is not None and twin.name == move.name and shape(twin.operands[0]) == source:
-        same = ods.attr(twin, "permutation") == ods.attr(move, "permutation")  # of reshapes, None
+        same = ods.attr(twin, "permutation") == ods.attr(move, "permutation")  # None for reshapes
         return twin.operands[0] if same else None
     sizes = shape(other)
     if not is_constant(other) and math.prod(sizes) == math.prod(source):
@@ -102,7 +102,8 @@ def _moved_back(b: Builder, move: Op, other: Value, source: list[int]) -> Value 
 
 
 def _without_ones(target: list[int], source: list[int], sizes: list[int]) -> list[int] | None:
-    """The sizes of an operand of `target` as one of `source`, if both shapes only differ in dimensions of size 1."""
+    """`sizes`, which broadcast to `target`, rearranged so that they broadcast to `source`. None unless both shapes
+    differ in dimensions of size 1 only."""
     from_, to = ([d for d, size in enumerate(each) if size != 1] for each in (target, source))
     if [target[d] for d in from_] != [source[d] for d in to]:
         return None

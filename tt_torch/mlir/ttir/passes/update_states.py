@@ -11,11 +11,12 @@ from tt_torch.mlir.ttir.passes.expand_caches import EXPANSIONS, expand
 from tt_torch.mlir.types import Op, Value
 from tt_torch.wire.facts import TILE
 
-MOST_USERS = 32  # the batch that one update takes: a row of tiles, or a row of cores for each eight of them
+MOST_USERS = 32  # the largest batch of one update: a row of tiles, or a row of cores for each eight users
 
 
 def update_states(module: ir.Module) -> None:
-    """Rewrites the op that makes the new value of a state, if it is a write to a position and the only reader.
+    """Rewrites the op that makes the new value of a state, if it writes to positions of the old value and nothing else
+    reads the old value.
 
     Another reader of the old value might run after the update, and would read the new value.
     """
@@ -33,7 +34,7 @@ def update_states(module: ir.Module) -> None:
 
 
 def _updates(state: Value, new: Value) -> list[ir.Operation]:
-    """The ops that make the new value of a state, each from the one before, if all can write to its memory."""
+    """The ops that make the new value of a state, the last one first; none unless all can write to its memory."""
     found: list[ir.Operation] = []
     while new != state:
         op = _as_update(new) or producer(new, *EXPANSIONS)
@@ -45,7 +46,7 @@ def _updates(state: Value, new: Value) -> list[ir.Operation]:
 
 
 def _fits(op: Op) -> bool:
-    """Whether the library has the op in this form, and writes nothing else than the new entries.
+    """Whether the library has the op in this form, and writes only the new entries.
 
     Fills write whole tiles: the rows after the last position in a tile would be lost.
     """
@@ -108,7 +109,7 @@ def _update_cache(write: Op) -> Op | None:
 
 
 def _one_position(index: Value) -> Value | None:
-    """The only element of an index that is the same everywhere, if it is known to be one element."""
+    """The one element that an index repeats everywhere; None if the index may have different elements."""
     while (move := producer(index, "ttir.broadcast", "ttir.reshape")) is not None:
         index = move.operands[0]
     return index if shape(index) in ([], [1]) else None

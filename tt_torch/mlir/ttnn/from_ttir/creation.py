@@ -20,7 +20,7 @@ def number(value: float | int) -> Attrs:
 
 
 def filled(b: Builder, kind: TensorType, value: float | int) -> Value:
-    """A tensor of one value. The wire's integers have a sign, so those of uint32 from 2^31 on are bits of an int32."""
+    """A tensor of one value. The wire's integers have a sign, so a uint32 from 2^31 on is given as bits of an int32."""
     if isinstance(value, int) and value > 2**31 - 1:
         bits = b("ttnn.full", type=with_layout(list(kind.shape), Layout("Int32")), fill_value=number(value - 2**32))
         return b("ttnn.bitcast_convert", bits, type=kind)
@@ -34,7 +34,7 @@ def full(op: Op, b: Builder) -> Value:
 
 @RULES.rewrites("ttir.rand")
 def rand(op: Op, b: Builder) -> Value:
-    """The seed is zero: then the library takes another seed at each run."""
+    """With the seed zero, the library takes another seed at each run."""
     return b("ttnn.rand", type=result_types("ttnn.rand", op.results), seed=0, **ods.attrs_of(op))
 
 

@@ -89,7 +89,7 @@ def collective_permute(op: Op, b: Builder) -> Value:
 
 
 def _sent(op: Op, b: Builder, x: Value, received: Value | None, sender: int, receiver: int) -> Value:
-    """The library sends along a row or a column, so the way between others has a corner."""
+    """The library sends along a row or a column. Between chips that share neither, a value is sent in two steps."""
     _, columns = mesh_of(op)
     (row, column), (last_row, last_column) = divmod(sender, columns), divmod(receiver, columns)
     if row != last_row and column != last_column:
@@ -158,7 +158,7 @@ def avg_pool2d(op: Op, b: Builder) -> Value:
 
 @RULES.rewrites("ttir.rotary_embedding")
 def rotary_embedding(op: Op, b: Builder) -> Value:
-    """The library fills the last tiles of the rows, and says so in the shape, so the rows of the operand are taken."""
+    """The library rounds rows up to whole tiles, also in the shape, so the rows of the operand are sliced out."""
     kind, sizes = Layout(wire_dtype(str(dtype(op.results[0])))), shape(op.results[0])
     (whole,) = infer("ttnn.rotary_embedding", op.operands, {})
     turned = b("ttnn.rotary_embedding", *op.operands, type=with_layout(list(whole.shape), kind))

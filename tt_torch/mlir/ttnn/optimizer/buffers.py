@@ -1,6 +1,6 @@
 """The circular buffers of ops on interleaved tensors: the bytes of L1 that they take on each core while they run.
 
-All sizes were read from graph captures of ttnn 0.81.1. Ops that are not here may take as much as there is.
+All sizes were read from graph captures of ttnn 0.81.1. An op that is not here may take all of the L1.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from tt_torch.wire.facts import BLOCK_BITS, TILE
 
 WIDE_TILE = TILE * TILE * 4  # bytes of a tile of float32, in which partial results are kept
 FEW_TILES = 12 * WIDE_TILE  # what an element-wise op or a reduction takes: two tiles per tensor, and their casts
-MOVING = 64 * 1024  # what an op takes that moves tiles
-MASK = 8 * WIDE_TILE  # what an op takes in addition that masks the end of a row
-MOST = 1152 * 1024  # what a product takes at most: the library takes smaller blocks otherwise
+MOVING = 64 * 1024  # what an op that moves tiles takes
+MASK = 8 * WIDE_TILE  # what an op takes in addition if it masks the end of a row
+MOST = 1152 * 1024  # what a product takes at most: the library chooses smaller blocks if it would take more
 MOST_WITH_BLOCKS = 1328 * 1024  # the same for a product with block floats
 ROWS_OF_COPIES = 6  # rows of tiles in the buffers of ops that make rows of tiles, or tiles of rows
 LONGEST_STEP = 8  # tiles of the inner dimension of a product in one step; more are hardly faster
@@ -50,22 +50,23 @@ def rms_norm(op: ir.Operation, cores: Cores) -> int:
 
 
 def _norm(op: ir.Operation, sizes: tuple[int, int]) -> int:
-    """The buffers have some tiles for each four tiles of a row, and some in any case, and more if a row ends inside of
-    a tile and must be masked. The library reads rows that are too long in parts, which takes less than this."""
+    """The buffers have some tiles for each four tiles of a row, and a fixed number of other tiles. They have more if a
+    row ends inside of a tile and must be masked. The library reads rows that are too long in parts, which takes less
+    memory than this."""
     per_tile, fixed = sizes
     masked = MASK if shape(op.operands[0])[-1] % TILE else 0
     return (per_tile * 4 * -(-_width(op) // 4) + fixed + 1) * _tile(op) + masked
 
 
 def softmax(op: ir.Operation, cores: Cores) -> int:
-    """The buffers are as large for rows that are sharded. Rows that end inside of a tile are masked in float32."""
+    """The buffers have the same size for sharded rows. Rows that end inside of a tile are masked in float32."""
     whole = shape(op.operands[0])[-1] % TILE == 0
     return _width(op) * ((_tile(op) if whole else WIDE_TILE) + WIDE_TILE) + (18 if whole else 21) * WIDE_TILE
 
 
 def sharded_norm(op: ir.Operation, part: tuple[int, int], across: int) -> int:
-    """`part` counts the rows and columns of tiles of a part, and `across` the parts that lie beside each other. They
-    share the rows to combine sums, so each has a share of them."""
+    """`part` counts the rows and columns of tiles of a part, and `across` the parts that lie beside each other. To
+    combine sums, these parts share the rows, so each part has a share of the rows."""
     rows, columns = part
     share, weights = -(-rows // across), len(op.operands) - 1
     if op.name == "ttnn.layer_norm":

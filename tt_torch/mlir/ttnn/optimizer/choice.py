@@ -17,7 +17,7 @@ from tt_torch.mlir.types import Attrs, Value
 from tt_torch.wire.chips import GAP, KERNEL, MATRIX_FLOPS, PASSES
 from tt_torch.wire.facts import TILE
 
-LAUNCH = GAP + KERNEL  # seconds that an op more costs in any case
+LAUNCH = GAP + KERNEL  # seconds that each additional op costs in any case
 TILE_FLOPS = 2 * TILE**3  # of the product of two tiles
 
 
@@ -25,8 +25,8 @@ TILE_FLOPS = 2 * TILE**3  # of the product of two tiles
 class Choice:
     """The layout of an op's result, and those that operands must get first, by their position.
 
-    `attributes` are those that the op gets, and `scratch` the bytes of L1 that it needs on each core beside the parts
-    of its operands and its result. `products` are the products of two tiles of the busiest core, and `launches` the
+    The op gets `attributes`. `scratch` counts the bytes of L1 that it needs on each core beside the parts of its
+    operands and its result. `products` counts the products of two tiles on the busiest core, and `launches` counts the
     moves that the library makes on its own.
     """
 
@@ -42,7 +42,7 @@ class Choice:
         return [self.operands.get(i, layout_of(value)) for i, value in enumerate(op.operands)]
 
     def makes(self, op: ir.Operation) -> list[tuple[Value, Layout]]:
-        """All results with their layouts. Those after the first one lie in the same memory, and are not split."""
+        """All results with their layouts. Results after the first one lie in the same memory, and are not split."""
         first, *rest = op.results
         return [(first, self.result), *((v, layout_of(v).interleaved(self.result.buffer)) for v in rest)]
 
@@ -84,7 +84,7 @@ def configure(op: ir.Operation, attributes: Attrs) -> None:
 
 
 def seconds(op: ir.Operation, choice: Choice, cores: Cores) -> float:
-    """The modelled time of an op in the form `choice`, with the moves of its operands."""
+    """The modelled seconds of an op in the form `choice`, with the moves of its operands."""
     moves, dram, l1 = 0.0, 0, 0
     for value, layout in zip(op.operands, choice.reads(op), strict=True):
         if layout != layout_of(value):
@@ -107,19 +107,19 @@ def _is_view(op: ir.Operation, choice: Choice) -> bool:
 
 
 def moving(value: Value, layout: Layout, cores: Cores, now: Layout | None = None) -> float:
-    """The modelled time of an op that moves a value, which lies as `now`, into another layout."""
+    """The modelled seconds of an op that moves a value from the layout `now`, or from its own, into another layout."""
     dram, l1 = _add(now or layout_of(value), shape(value), 0, 0)
     dram, l1 = _add(layout, shape(value), dram, l1)
     return LAUNCH + _traffic(dram, l1, cores)
 
 
 def reading(layout: Layout, dims: list[int], cores: Cores) -> float:
-    """The modelled time to read a value, if the reader waits for nothing else."""
+    """The modelled seconds to read a value, if the reader waits for nothing else."""
     return _traffic(*_add(layout, dims, 0, 0), cores)
 
 
 def _traffic(dram: int, l1: int, cores: Cores) -> float:
-    """The modelled time to move so many bytes."""
+    """The modelled seconds to move these bytes."""
     return max(dram / (cores.chip.dram * cores.chip.reached), l1 / (cores.chip.l1 * cores.count))
 
 

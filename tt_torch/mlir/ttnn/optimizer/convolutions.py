@@ -1,9 +1,9 @@
 """Convolutions and pooling of sharded images: which parts the cores get, and what the library's kernels need.
 
-An image lies as a matrix with a row per pixel and a column per channel. "HeightSharded", each core has some rows of
-pixels, and all of the weights. "BlockSharded", each core has some pixels and some channels, and the weights of these.
-A core needs pixels of its neighbours, too, which the library copies into a second tensor ("halo"). The sizes were read
-from graph captures of ttnn 0.81.1.
+An image lies as a matrix with a row per pixel and a column per channel. If it is "HeightSharded", each core has some
+rows of pixels, and all of the weights. If it is "BlockSharded", each core has some pixels and some channels, and the
+weights of these channels. A core needs pixels of its neighbours, too. The library copies them into a second tensor
+("halo"). The sizes were read from graph captures of ttnn 0.81.1.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from tt_torch.wire.facts import TILE
 
 ONE_ROW = TILE  # the fewest pixels in a block
 SLOWER = 1.2  # the time of a convolution in the smallest blocks; an assumption that only breaks ties
-INDICES = 1024  # bytes at most for what tells a kernel where its pixels lie
-POOL_SCRATCH = 64 * 1024  # bytes of circular buffers of a pooling op, beside the halo and those for channels
-POOL_CHANNEL = 192  # bytes of these for each channel
+INDICES = 1024  # the most bytes of the data that tells a kernel where its pixels lie
+POOL_SCRATCH = 64 * 1024  # bytes of circular buffers of a pooling op, beside the halo and the buffers for channels
+POOL_CHANNEL = 192  # bytes of the buffers for each channel
 
 
 def choices(op: ir.Operation, cores: Cores, wanted: Asked) -> Iterator[Choice]:
@@ -54,7 +54,7 @@ def choices(op: ir.Operation, cores: Cores, wanted: Asked) -> Iterator[Choice]:
 
 
 def _splits(layout: Layout, a: Attrs) -> bool:
-    """Whether each column of cores has equally many whole tiles of channels, at both ends."""
+    """Whether all columns of cores have equally many whole tiles of channels, in the input and in the result."""
     across = layout.grid[1]
     return across > 1 and not any(a[name] % (across * TILE) for name in ("in_channels", "out_channels"))
 
@@ -108,7 +108,7 @@ def _sliding(a: Attrs, layout: Layout, part: tuple[int, int], inner: int, block:
 
 
 def halo(a: Attrs, rows: int) -> int:
-    """The most pixels that a core needs, padding included, to compute `rows` pixels of the result."""
+    """The most pixels that a core needs, including padding, to compute `rows` pixels of the result."""
     top, bottom, left, right = a["padding"]
     height, width = a["input_height"] + top + bottom, a["input_width"] + left + right
     (kh, kw), (sh, sw), (dh, dw) = a["kernel_size"], a["stride"], a["dilation"]

@@ -12,7 +12,7 @@ from tt_torch.wire.chips import CHIPS, Chip
 from tt_torch.wire.messages import SystemDesc
 
 # The firmware and the kernels' code take about 100 KiB of each core's L1 at its beginning. A description of a Blackhole
-# says so (98,304 bytes). A description of a Wormhole that was made without hardware does not, so as much is kept free.
+# says so (98,304 bytes). A description of a Wormhole that was made without hardware does not, so RESERVED is kept free.
 RESERVED = 104 * 1024
 
 
@@ -38,7 +38,7 @@ def cores_of(system: SystemDesc) -> Cores:
 
 
 def shares(count: int, most: int) -> int:
-    """The number of parts, at most `most`, if each but the last one has equally many of `count` units.
+    """The number of parts, at most `most`, if `count` units are split so that all parts except the last one are equal.
 
     Example: 24 units on up to 16 cores are 12 parts of two.
     """
@@ -56,12 +56,12 @@ def by_height(layout: Layout, shape: Sequence[int], cores: Cores) -> Layout:
 
 
 def by_width(layout: Layout, shape: Sequence[int], cores: Cores) -> Layout:
-    """Whole columns of tiles on each core, as many on each."""
+    """The same number of whole columns of tiles on each core."""
     return _sharded(layout, "WidthSharded", (1, even(tiles(shape)[1], cores.count)))
 
 
 def by_block(layout: Layout, shape: Sequence[int], columns: int, cores: Cores) -> Layout:
-    """A rectangle of tiles on each core, of `columns` columns of cores."""
+    """A rectangle of tiles on each core. The grid has `columns` columns of cores."""
     return _sharded(layout, "BlockSharded", (shares(tiles(shape)[0], cores.rows), columns))
 
 

@@ -19,8 +19,8 @@ Family = Callable[[ir.Operation, Cores, Asked], Iterator[Choice]]
 
 
 def elementwise(op: ir.Operation, cores: Cores, wanted: Asked) -> Iterator[Choice]:
-    """The result lies as one of the operands of its shape does, and other operands of this shape are moved there if
-    they are split in another way. A single operand always lies as the result does."""
+    """The result gets the place of one of the operands of its shape. Other operands of this shape are moved there if
+    they are split in another way. A single operand always has the place of the result."""
     made, extent = layout_of(op.results[0]), tiles(shape(op.results[0]))
     same = [i for i, value in enumerate(op.operands) if tiles(shape(value)) == extent]
     split = [i for i in same if layout_of(op.operands[i]).sharded]
@@ -32,7 +32,7 @@ def elementwise(op: ir.Operation, cores: Cores, wanted: Asked) -> Iterator[Choic
 
 
 def _as_operand(op: ir.Operation, cores: Cores, wanted: Asked) -> Iterator[tuple[Layout, dict[int, Layout]]]:
-    """Layouts of the result, and that of the first operand, which lies in the same way."""
+    """Layouts of the result. The first operand has the same place, and its layout comes with each of them."""
     x, made = layout_of(op.operands[0]), layout_of(op.results[0])
     for layout in dict.fromkeys([x, *layouts(wanted, x, shape(op.operands[0]), cores)]):
         if layout.sharded:
@@ -85,7 +85,7 @@ WHOLE: dict[str, Callable[[ir.Operation, Cores], float]] = {
 
 
 def choices(op: ir.Operation, cores: Cores, wanted: Asked = NOTHING) -> Iterator[Choice]:
-    """The forms of an op with tensors that are split over the cores, if it has such forms. Among them are those that an
+    """The forms of an op with tensors that are split over the cores, if it has any. They include the forms that an
     override asks for."""
     family = FAMILIES.get(op.name)
     if family is not None and layout_of(op.results[0]).tiled and _has_rows(op):

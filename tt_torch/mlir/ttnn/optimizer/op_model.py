@@ -1,7 +1,7 @@
 """Asks a model of ops, such as Tenstorrent's library on a mock device, about one op in one form.
 
 The optimizer knows no such model. A package that has one names a class as an entry point of the group
-`tt_torch.op_models`; it is made with the options of the compilation.
+`tt_torch.op_models`. The class is called with the options of the compilation.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Answer:
     """The answer of a model about a small program.
 
     `refusal` says why it refuses an op, and is empty if it takes all of them. `l1` counts the most bytes of L1 that the
-    program needs on a core, its tensors included.
+    program needs on a core, including its tensors.
     """
 
     refusal: str
@@ -57,7 +57,7 @@ class OpModel(Protocol):
 def chosen(config: CompilerConfig) -> Iterator[Questions | None]:
     """Questions to the op model that the option asks for; None for the optimizer's own rules.
 
-    Raises ConfigError without an optimizer, and EnvironmentMissingError if no installed package has such a model.
+    Raises ConfigError if the optimizer is off, and EnvironmentMissingError if no installed package has such a model.
     """
     if config.op_model == RULES:
         yield None
@@ -76,7 +76,8 @@ def chosen(config: CompilerConfig) -> Iterator[Questions | None]:
 
 @dataclass(frozen=True)
 class Verdict:
-    """A form with the scratch memory that the model finds, and why it refuses the form; empty if it takes it.
+    """A form with the scratch memory that the model finds. `refusal` says why the model refuses the form, and is empty
+    if the model takes it.
 
     If the model does not know the op, `known` is False, and the form is that of the rules.
     """
@@ -87,7 +88,7 @@ class Verdict:
 
 
 class Questions:
-    """Asks a model about forms of the ops of one program. Ops that differ in names only are asked about once."""
+    """Asks a model about forms of the ops of one program. It asks once about ops that differ only in their names."""
 
     def __init__(self, model: OpModel, config: CompilerConfig, cores: Cores) -> None:
         self._model, self._config, self._cores = model, config, cores

@@ -30,7 +30,7 @@ from tt_torch.wire import locations
 
 PREFIX = "tt."
 NOTHING = Asked()
-# They come with other ops from one node, and an override that names it means these.
+# They come from one node together with other ops. An override that names the node is for the other ops.
 _MOVES = {"to_layout", "to_memory_config", "typecast", "reshape", "permute", "transpose", "slice_static", "pad"}
 
 
@@ -39,9 +39,9 @@ class OverrideWarning(UserWarning):
 
 
 def mark(module: ir.Module, options: CompilerConfig) -> None:
-    """Writes the overrides into attributes of the ops that they are for. Of entries for one op, the last one counts.
+    """Writes the overrides into attributes of the ops that they are for. The last entry for an op counts.
 
-    Raises OverrideError for an override that its op cannot follow in any form, and warns of one without an op.
+    Raises OverrideError for an override that its op cannot follow in any form, and warns of an entry without an op.
     """
     if not options.optimizer_overrides:
         return
@@ -70,12 +70,12 @@ def placed(module: ir.Module) -> list[ir.Operation]:
 
 
 def names_of(op: ir.Operation, layers: LayerNames) -> list[str]:
-    """A user can mean an op by these names: those in its location, of modules around it, and of its weights."""
+    """The names by which a user can mean an op: those in its location, of modules around it, and of its weights."""
     return [*locations.names(str(op.location)), *layers.of(op)]
 
 
 def _meant(name: str, found: Sequence[ir.Operation]) -> Sequence[ir.Operation]:
-    """The ops that an override is for, of those that a pattern matches: ops that compute, if there are any."""
+    """The ops that an override is for, among the ops that a pattern matches: ops that compute, if there are any."""
     if name == "override_conv2d_config":
         return [op for op in found if op.name == "ttnn.conv2d"] or found
     return [op for op in found if op.name.removeprefix("ttnn.") not in _MOVES] or found
@@ -104,7 +104,7 @@ def error(op: ir.Operation, reason: str, texts: str = "") -> OverrideError:
 
 
 def _check(op: ir.Operation, name: str, text: str) -> None:
-    """Raises OverrideError for what the optimizer cannot choose."""
+    """Raises OverrideError if the optimizer cannot choose what an override asks for."""
     wanted, made = asked({name: text}), layout_of(op.results[0])
     reason = ""
     if len(op.results) > 1:
@@ -143,7 +143,7 @@ def layouts(wanted: Asked, layout: Layout, dims: Sequence[int], cores: Cores) ->
 
 
 def misfit(wanted: Asked, dims: Sequence[int], cores: Cores) -> str:
-    """Why a tensor cannot lie on the grid that is asked for: every core of it must have a part."""
+    """Why a tensor cannot lie on the grid that is asked for; empty if it can. Each core of it must have a part."""
     if wanted.grid is None or not wanted.sharded:
         return ""
     (rows, columns), (down, across) = tiles(dims), wanted.grid

@@ -49,9 +49,9 @@ def optimize(
 ) -> int:
     """Level 1 chooses how products are computed, and level 2 also where tensors lie.
 
-    With `questions`, the op model that they go to says which of the forms there are, and how much memory each takes.
-    A `report` gets all that was weighed. Returns the bytes of L1 that the program needs at most on one core. They are
-    all that there are if it has an op of which nobody knows how much it takes.
+    `questions` go to an op model, which says which forms the library takes and how much memory each form needs. A
+    `report` gets one decision per op. Returns the most bytes of L1 that the program needs on one core. If nobody knows
+    how much one of its ops needs, these are all bytes that a core has.
     """
     if not level:
         return 0
@@ -133,7 +133,7 @@ class _Walk:
     # --- the forms of an op
 
     def _fastest(self, op: ir.Operation) -> Choice | None:
-        """Returns the form that takes the shortest time, fits L1 and is not refused; of equal ones, the first."""
+        """The form that takes the shortest time, fits L1 and is not refused; the first of equally fast ones."""
         for choice in sorted(self._choices(op), key=lambda c: self._seconds(op, c)):
             verdict = self._verdict(op, choice)
             if not verdict.refusal and self._needed(op, verdict.choice) <= self.cores.l1:
@@ -173,8 +173,8 @@ class _Walk:
                 yield replace(plain, result=result, operands=dict(plain.operands) | self._beside(op, wanted, result))
 
     def _plain(self, op: ir.Operation, wanted: Asked) -> Choice:
-        """All in DRAM, or where other passes have put it. Operands that overrides have put in L1 are read there if the
-        library does so."""
+        """The form with all tensors in DRAM, or where other passes have put them. Operands that overrides have put in
+        L1 are read there if the library can do so."""
         lies = dict(enumerate(map(layout_of, op.operands)))
         moved = {i: layout.interleaved() for i, layout in lies.items() if layout.sharded}
         in_l1 = {i: layout.interleaved() for i, layout in lies.items() if layout.buffer == "L1" and i not in moved}
@@ -193,7 +193,7 @@ class _Walk:
         return {i: like(layout_of(op.operands[i]), result) for i in wanted.moved}
 
     def _may_lie_in_l1(self, op: ir.Operation, choice: Choice) -> bool:
-        """Whether the library takes a form with its results in L1, and all their readers read them there."""
+        """Whether the library takes a form with its results in L1, and all readers take the results from there."""
         if not (op.name in INTERLEAVED or self._verdict(op, choice).known) or not any(map(users, op.results)):
             return False
         with taking(op, choice):
@@ -213,8 +213,8 @@ class _Walk:
     # --- time and memory
 
     def _scratch(self, op: ir.Operation) -> int:
-        """Bytes of L1 that an op needs on each core beside its tensors, if these lie in L1 and are not split. It is all
-        that there is for an op that may not have any there."""
+        """Bytes of L1 that an op needs on each core beside its tensors, if these lie in L1 and are not split. If they
+        must not lie there, the result is all of the core's L1."""
         if self.questions is None or not op.results:
             return buffers.needed(op, self.cores) if op.name in INTERLEAVED else self.cores.l1
         verdict = self._verdict(op, self._plain(op, NOTHING))
@@ -243,7 +243,7 @@ class _Walk:
         return sum(self.held.values()) + own + choice.scratch
 
     def _decision(self, op: ir.Operation, found: Choice | None) -> Decision:
-        """All forms of an op, beside the one that was found."""
+        """All forms of an op, each compared with the one that was found."""
         candidates, wanted = list[Candidate](), asked_of(op)
         least = self._seconds(op, found) if found else 0.0
         for form in self._forms(op, wanted):

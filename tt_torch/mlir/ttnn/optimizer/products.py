@@ -1,9 +1,10 @@
 """Matrix products of sharded tensors: the library's program configurations, and what they need.
 
-The library has one kernel for results in blocks, which sends parts of both operands along rows and columns of cores,
-and one for results that are split in one direction, which sends all of one operand to all cores. Each core computes a
-part of `per_core_m` x `per_core_n` tiles, in subblocks that fit the registers of its matrix unit, from steps of
-`in0_block_w` tiles of the inner dimension. The sizes of circular buffers were read from graph captures of ttnn 0.81.1.
+The library has one kernel for results in blocks. It sends parts of both operands along rows and columns of cores.
+Another kernel is for results that are split in one direction. It sends all of one operand to all cores. Each core
+computes a part of `per_core_m` x `per_core_n` tiles, in subblocks that fit the registers of its matrix unit. Each step
+takes `in0_block_w` tiles of the inner dimension. The sizes of circular buffers were read from graph captures of ttnn
+0.81.1.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from tt_torch.wire.facts import TILE
 BLOCKS = "MatmulMultiCoreReuseMultiCastProgramConfig"
 LINES = "MatmulMultiCoreReuseMultiCast1DProgramConfig"
 REGISTERS = 4  # tiles of float32 in the matrix unit's registers, of which one half is computed while one is packed
-MOST_ROWS = 2  # of tiles, for which all of the left operand is sent to every core
+MOST_ROWS = 2  # the most rows of tiles with which all of the left operand is sent to every core
 # The members of UnaryOpType, by the names of activations in the op.
 ACTIVATIONS = {"relu": "Relu", "gelu": "Gelu", "silu": "Silu", "sigmoid": "Sigmoid", "tanh": "Tanh", "relu6": "Relu6"}
 
@@ -114,8 +115,8 @@ def _in_columns(p: _Product, plain: Layout, cores: Cores) -> Iterator[Choice]:
 
 
 def _columns(p: _Product, most: int) -> Iterable[int]:
-    """The number of columns of equal parts, which more ops can read, and the one that computes fastest. Of two forms
-    that take as long, the first one is chosen."""
+    """Two numbers of columns: one that gives equal parts, which more ops can read, and then one that computes fastest.
+    If two forms take equally long, the first one is chosen."""
     return dict.fromkeys((even(p.n, most), shares(p.n, most)))
 
 
@@ -164,7 +165,7 @@ def _common(p: _Product, part: tuple[int, int], step: int, grid: tuple[int, int]
 
 
 def _subblock(rows: int, columns: int) -> tuple[int, int]:
-    """The largest subblock that fits the registers and divides the part; it has several rows only if it is as wide as
+    """The largest subblock that fits the registers and divides the part. It has several rows only if it is as wide as
     the part, because the library packs whole rows of a sharded result."""
     width = even(columns, REGISTERS)
     return (even(rows, REGISTERS // width) if width == columns else 1), width
@@ -197,15 +198,15 @@ def _place_of_bias(p: _Product, result: Layout) -> dict[int, Layout]:
 
 
 def _reads(now: Layout, wanted: Layout, p: _Product) -> bool:
-    """Whether the kernel takes the left operand as it lies: interleaved, or sharded in the same direction with the same
-    rows and equal parts of the inner dimension."""
+    """Whether the kernel takes the left operand from its place. It may be interleaved. If it is sharded, it must have
+    the same direction and rows, and equal parts of the inner dimension."""
     same = now.memory_layout == wanted.memory_layout and now.grid[0] == wanted.grid[0]
     return not now.sharded or (same and p.k % now.grid[1] == 0)
 
 
 def _scratch(p: _Product, left: Layout, result: Layout, part: tuple[int, int], step: int) -> int:
-    """Bytes of circular buffers: steps of both operands, which are double unless there is but one step, the bias, the
-    result unless it stays where it is computed, and partial sums in float32."""
+    """Bytes of circular buffers. They have steps of both operands, twice if there are several steps, and the bias. They
+    also have partial sums in float32, and the result unless it stays where it is computed."""
     rows, columns = part
     double = 2 if p.k > step else 1
     bias = _bias(p.op)

@@ -32,7 +32,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Decision:
-    """An op, its names, the user's line, and its candidates. With none chosen, it lies in DRAM as a last resort."""
+    """An op, its names, the user's line, and its candidates. If no candidate is chosen, the op lies in DRAM."""
 
     op: str
     names: tuple[str, ...]

@@ -46,7 +46,7 @@ def _in(op: ir.Operation, constant: set[Value]) -> bool:
 
 
 def _groups(function: Function, constant: set[Value]) -> list[list[ir.Operation]]:
-    """Connected groups of constant ops, in program order. A creation op is a group only if it is alone."""
+    """Connected groups of constant ops, in program order. A creation op that is read outside is a group of its own."""
     group_of: dict[ir.Operation, list[ir.Operation]] = {}
     groups = []
     for op in _operations(function):

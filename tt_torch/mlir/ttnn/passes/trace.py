@@ -6,7 +6,7 @@ there. `allocate_slots_trace_0_main` allocates the inputs and results, and passe
 `run_and_capture_trace_0_main` writes the inputs of the first call to their memory and records the ops, and
 `execute_trace_0_main` replays them. The program takes its inputs on the host, and calls `capture_or_execute_trace_0`, a
 function without a body, whose attributes name the three: it is a CaptureOrExecuteTraceOp in the binary. It is no op of
-the dialect, because IRDL has no operands of any number and of many types.
+the dialect, because IRDL cannot declare a variable number of operands of different types.
 
 The first call runs the ops twice. This is allowed with states, too: ops that write to one in place read nothing of its
 old value (see ttir/passes/update_states.py), and all other new values are results, which have memory of their own.
@@ -116,7 +116,7 @@ def _record(module: ir.Module, found: _Recording) -> None:
 def _function(
     module: ir.Module, name: str, arguments: Sequence[ir.Type], results: Sequence[ir.Type] = ()
 ) -> Iterator[tuple[list[Value], list[Value]]]:
-    """A new function, to which ops are added meanwhile. Gives its arguments, and a list to which its results go."""
+    """Makes a function. Ops that are made in this context go into it. Yields its arguments, and a list for results."""
     body = private_function(module, name, arguments, results).regions[0].blocks.append(*arguments)
     returned: list[Value] = []
     with ir.InsertionPoint(body):
@@ -125,7 +125,7 @@ def _function(
 
 
 def _copy_ops(found: _Recording, memory: Sequence[Value]) -> None:
-    """Copies the recorded ops, and lets the results go to their memory, which is the last."""
+    """Copies the recorded ops, and copies their results to the memory of the results, which is the last of `memory`."""
     values = dict(zip((*found.resident, *found.inputs), memory, strict=False))
     for op in found.ops:
         clone = op.clone().operation
@@ -139,7 +139,7 @@ def _copy_ops(found: _Recording, memory: Sequence[Value]) -> None:
 
 
 def _capture(b: Builder, memory: Sequence[Value], number: ir.Type) -> Value:
-    """Runs the ops, which loads their kernels, then records and replays them. Gives the number of the recording."""
+    """Runs the ops, which loads their kernels, then records and replays them. Returns the number of the recording."""
     call(RECORDED, memory, [])
     recording = b("ttnn.begin_trace_capture", type=number, **QUEUE)
     call(RECORDED, memory, [])

@@ -131,7 +131,8 @@ def quotients_of_integers(op: Op, b: Builder) -> Value | None:
 
 
 def _signed_remainder(b: Builder, left: Value, right: Value) -> Value:
-    """The remainder with the sign of `left`. The library's has that of `right`, so it may be too large by `right`."""
+    """The remainder with the sign of `left`. The library's remainder has the sign of `right`, so it may be too large by
+    `right`."""
     rest = make(b, "remainder", left, right)
     dtype = layout_of(rest).dtype
     zero = full(b, 0, dtype)

@@ -52,7 +52,7 @@ def make(b: Builder, name: str, *operands: Operand, tiled: bool = True, dtype: s
 
 
 def reshape(b: Builder, x: Value, sizes: list[int]) -> Value:
-    """A reshape to tiles. If a reshape to tiles made `x`, the operand of that one is reshaped instead."""
+    """A reshape to tiles. If another reshape to tiles made `x`, the operand of that reshape is reshaped instead."""
     before = producer(x, "ttnn.reshape")
     if before is not None and layout_of(x) == Layout(layout_of(before.operands[0]).dtype):
         x = before.operands[0]

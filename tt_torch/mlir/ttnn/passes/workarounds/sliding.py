@@ -96,8 +96,8 @@ def _constant(b: Builder, values: np.ndarray) -> Value:
 
 
 def _place(b: Builder, x: Value, index: Value, largest: Value) -> Value:
-    """The position of the maximum: the first of equal ones, or the last NaN. For a NaN at position p, -1 - p is
-    compared."""
+    """The position of the maximum: the first of equal elements, or the last NaN. Positions are compared, and a NaN at
+    position p counts as -1 - p."""
     is_nan = make(b, "ne", x, x, dtype="BFloat16")
     is_largest = make(b, "eq", x, largest, dtype="BFloat16")
     behind = make(b, "where", is_largest, index, full(b, 2**31 - 1, "Int32"), dtype="Int32")
