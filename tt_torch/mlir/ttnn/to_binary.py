@@ -38,7 +38,7 @@ SETTINGS: Message = {
 
 
 def translate(module: ir.Module, config: CompilerConfig) -> bytes:
-    """The binary of a module whose first function is the entry. The entry or another function calls each other one."""
+    """The binary of a module whose first function is the entry. The entry calls the others, or they call each other."""
     return encode(_Translator(module, config).message(), config.schema)
 
 

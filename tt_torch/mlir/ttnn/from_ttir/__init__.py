@@ -38,8 +38,8 @@ def convert(module: ir.Module) -> None:
 
 def _place_arguments(function: Function) -> None:
     """Inputs are row-major in DRAM, to which the runtime uploads them. States stay in DRAM in the form that ops make,
-    which is tiles for floats. Parameters and constants are in host memory, where const-eval reads them; it leaves only
-    the tensors on the device that the program uses."""
+    which is tiles for floats. Parameters and constants are in host memory, where const-eval reads them. It leaves on
+    the device only the tensors that the program uses."""
     for argument, kind in zip(function.arguments, argument_kinds(function), strict=True):
         buffer = "DRAM" if kind in VARYING else "SystemMemory"
         dtype = wire_dtype(str(argument.type.element_type))

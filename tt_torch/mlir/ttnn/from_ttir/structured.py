@@ -74,8 +74,8 @@ def update_cache(op: Op, b: Builder) -> Value:
 
 @RULES.rewrites("ttir.collective_permute")
 def collective_permute(op: Op, b: Builder) -> Value:
-    """One transfer after the other. Each writes into the result of the one before it, so the first makes a new tensor.
-    The zeros of a chip without a sender are copied within the chip, because other programs read the zeros, too."""
+    """The transfers run one after the other. The first one makes a new tensor, and each other one writes into it. The
+    zeros of a chip without a sender are copied within the chip, because other programs read the zeros, too."""
     (x,), pairs = op.operands, ods.attr(op, "source_target_pairs")
     (kind,) = result_types("ttnn.point_to_point", op.results)
     zero = 0.0 if str(dtype(x)) in ("f32", "bf16") else 0

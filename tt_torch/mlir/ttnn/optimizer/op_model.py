@@ -45,8 +45,8 @@ class Answer:
 
 
 class OpModel(Protocol):
-    """A model of ops, which is asked about binaries with one op, the ops that move its operands, and those that prepare
-    its weights. It answers None for an op that it does not know."""
+    """A model of ops, which is asked about binaries. Each has one op, the ops that move its operands, and the ops that
+    prepare its weights. The model answers None for an op that it does not know."""
 
     def ask(self, binary: bytes) -> Answer | None: ...
 

@@ -214,7 +214,7 @@ class _Walk:
 
     def _scratch(self, op: ir.Operation) -> int:
         """Bytes of L1 that an op needs on each core beside its tensors, if these lie in L1 and are not split. If they
-        must not lie there, the result is all of the core's L1."""
+        must not lie there, it returns all of the core's L1."""
         if self.questions is None or not op.results:
             return buffers.needed(op, self.cores) if op.name in INTERLEAVED else self.cores.l1
         verdict = self._verdict(op, self._plain(op, NOTHING))

@@ -5,8 +5,8 @@ uses: values that stay on the device between calls, the inputs of a call, and th
 there. `allocate_slots_trace_0_main` allocates the inputs and results, and passes the resident values through.
 `run_and_capture_trace_0_main` writes the inputs of the first call to their memory and records the ops, and
 `execute_trace_0_main` replays them. The program takes its inputs on the host, and calls `capture_or_execute_trace_0`, a
-function without a body, whose attributes name the three: it is a CaptureOrExecuteTraceOp in the binary. It is no op of
-the dialect, because IRDL cannot declare a variable number of operands of different types.
+function without a body. Its attributes name these three functions. In the binary, it is a CaptureOrExecuteTraceOp. It
+is no op of the dialect, because IRDL cannot declare a variable number of operands of different types.
 
 The first call runs the ops twice. This is allowed with states, too: ops that write to one in place read nothing of its
 old value (see ttir/passes/update_states.py), and all other new values are results, which have memory of their own.
