@@ -11,7 +11,7 @@ def autoload() -> None:
     """The entry point of the group `torch.backends`. It does nothing, because importing this module has registered the
     device.
 
-    It stands before the imports because PyTorch calls it while it is imported, which may be by this module.
+    It is defined above the imports, because importing PyTorch below may already call it.
     """
 
 

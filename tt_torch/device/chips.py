@@ -14,12 +14,12 @@ DeviceLike: TypeAlias = int | str | torch.device | None  # an index, a name or a
 
 
 def device_count() -> int:
-    """The number of chips: TT_TORCH_DEVICE_COUNT, or 1 if it is not set."""
+    """The number of chips: TT_TORCH_DEVICE_COUNT, 1 if it is not set, 0 if it is not a number from 1 to 8."""
     return int(native.device_count())
 
 
 def is_available() -> bool:
-    """Whether there is a device, which is always so for the emulated one."""
+    """Whether there is a device. It is False only if TT_TORCH_DEVICE_COUNT is not valid."""
     return device_count() > 0
 
 

@@ -43,7 +43,7 @@ class StagedWork(dist.Work):
         done = self.work.wait(timeout)
         for tensor, copy in zip(self.written, self.copies, strict=True):
             if copy is not tensor:
-                tensor.detach().copy_(copy)  # a collective is no op for autograd
+                tensor.detach().copy_(copy)  # autograd does not record a collective
         self.copies = self.written
         return done
 
@@ -51,7 +51,7 @@ class StagedWork(dist.Work):
         return self.work.is_completed()
 
     def get_future(self) -> torch.futures.Future[list[torch.Tensor]]:
-        """A future of the written tensors, which is complete: this waits."""
+        """Waits for the collective, and returns a complete future with the written tensors."""
         self.wait()
         future: torch.futures.Future[list[torch.Tensor]] = torch.futures.Future()
         future.set_result(self.written)
@@ -86,7 +86,7 @@ def staged(name: str) -> Callable[..., dist.Work]:
 
 
 def on_host(value: Any) -> Any:
-    """A tensor on "tt" as a copy on the CPU; everything else as it is."""
+    """A copy on the CPU of a tensor on "tt". Every other value is returned unchanged."""
     is_on_device = isinstance(value, torch.Tensor) and value.device.type == "tt"
     return value.detach().cpu() if is_on_device else value
 
@@ -96,8 +96,8 @@ for collective in COLLECTIVES:
 
 
 def register() -> None:
-    """Registers the backend, which also becomes that of `init_process_group()` without a name, and meshes of chips that
-    this process has."""
+    """Registers the backend "tt", which `init_process_group()` also uses if it gets no name. Enables meshes of chips
+    that this process has."""
     dist.Backend.register_backend("tt", _group, devices=["tt", "cpu"])
     meshes_of_one_process()
 

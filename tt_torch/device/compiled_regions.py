@@ -1,7 +1,8 @@
-"""Makes Dynamo treat the functions of `torch.tt` in a compiled region as it treats those of `torch.cuda`.
+"""Makes Dynamo treat the functions of `torch.tt` in a compiled region like the functions of `torch.cuda`.
 
-Dynamo knows the functions of `torch.cuda` by lists of names, to which a device from outside of PyTorch cannot add. So
-our functions have marks that Dynamo reads. It would trace a function without marks as a part of the user's program.
+Dynamo has lists with the names of the functions of `torch.cuda`. A device from outside of PyTorch cannot add names to
+these lists. So our functions have marks that Dynamo reads. It would trace a function without marks as a part of the
+user's program.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from types import FunctionType, ModuleType
 
 from tt_torch.torch_private.marks import constant_result, never_traced, part_of_graphs
 
-# Their result depends on nothing but their arguments. Dynamo calls them while it traces, and keeps the result.
+# Their result depends only on their arguments. Dynamo calls them while it traces, and keeps the result.
 CONSTANT = ("device_count", "get_device_name", "get_device_properties", "is_available")
 
 # They return constants or call functions of `torch.accelerator`, which Dynamo knows. Dynamo traces them.

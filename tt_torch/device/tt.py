@@ -1,7 +1,7 @@
 """The module `torch.tt`. Streams, events and most functions on memory are PyTorch's own, as in `torch.accelerator`.
 
-The file must be named `tt.py`: in a compiled region, Dynamo replaces `torch.get_device_module()` by the attribute of
-`torch` with the last part of the module's name.
+The file must be named `tt.py`. In a compiled region, Dynamo replaces `torch.get_device_module()` by an attribute of
+`torch`. The name of this attribute is the last part of the module's name.
 """
 
 from __future__ import annotations

@@ -64,7 +64,8 @@ class Device:
     `host_memory_size` limits the bytes that the host tensors of one run may take (0: all installed memory).
     `allow_host_code` lets binaries run their machine code for the host: set it only for binaries that you trust.
     `exact` rounds matrix products and some other ops as the matrix unit of a chip does (docs/emulated_device.md).
-    `hosts` are the processes that share the mesh. This one then has a part of the chips, and calls take its values.
+    `hosts` are the processes that share the mesh. This process then has some of the chips, and calls take the values of
+    this process.
     Raises ConfigError for an unknown `arch` and DeviceError for other invalid options.
     """
 
@@ -172,7 +173,7 @@ class Device:
         self.unbind()
 
     def unbind(self) -> None:
-        """Makes each program look for its weights among those on the device again."""
+        """At its next call, each program looks for its weights among the tensors on the device again."""
         for executable in list(self._executables):
             executable._split.bound = None
 
@@ -193,20 +194,21 @@ class Executable:
 
     A call takes the program's inputs in order, as tensors on the CPU or on "tt". The inputs at the positions `resident`
     are copied to the device once, and stay there until the tensor changes or dies; all others are copied at every call.
-    With `compare_weights`, each call compares every byte of the resident inputs with what was copied; without it, a few
-    writes are missed, which docs/weights.md describes. `output_dtypes`, `output_strides` and `output_devices` have an
+    With `compare_weights`, each call compares every byte of the resident inputs with what was copied. Without it, a few
+    writes are missed (docs/weights.md describes them). `output_dtypes`, `output_strides` and `output_devices` have an
     entry per result; None means the default: the program's type, contiguous, on the CPU.
 
-    `updates` has the position of an input for each result that is its new value. Such an input is a state: the program
-    updates it in its own memory, and returns the tensor itself as this result. An input whose memory does not fit the
-    device's data type, or has gaps, is copied as all others are, and the result is a new tensor.
+    `updates` maps the position of a result to the position of an input, if the result is the new value of the input.
+    Such an input is a state: the program updates it in its own memory, and returns the tensor itself as this result. An
+    input whose memory does not fit the device's data type, or has gaps, is copied like all others, and the result is a
+    new tensor.
 
     A call raises InputCountError, InputShapeError, InputDtypeError, DeviceError, DeviceMemoryError, KernelError and
     ExecutableBusyError.
     """
 
     compare_weights = False
-    guarded = False  # whether Dynamo looks at the weights before each call, so that they must stay what they are
+    guarded = False  # whether Dynamo checks the weights before each call; such weights cannot be released
     updates: Mapping[int, int] = MappingProxyType({})
 
     def __init__(self, binary: Binary, program: int = 0, device: Device | None = None) -> None:
@@ -285,8 +287,8 @@ class Executable:
         """Sets a function that is called after each op: `callback(op, location, debug_info, program, outputs)`.
 
         While a callback is set, ops are not fused, and `outputs` are copies. An op that changes a tensor in place has
-        this tensor as its output. None removes the callback. If it is set from inside a callback, it is used from the
-        next call on. A callback that calls the executable itself raises ExecutableBusyError.
+        this tensor as its output. None removes the callback. A callback that is set from inside a callback is used from
+        the next call on. A callback that calls the executable itself raises ExecutableBusyError.
         """
         if callback is None:
             self._impl.set_callback(None)
@@ -303,7 +305,7 @@ class Executable:
 
 
 def _gatherer(hosts: Hosts) -> Callable[[str, Buffer, Buffer], None]:
-    """The function that the runtime calls for an exchange, inside of the step that is the call of the program."""
+    """The function that the runtime calls to exchange values with other processes, while a program is called."""
 
     def gather(op: str, own: Buffer, everything: Buffer) -> None:
         hosts.agree(op)
@@ -324,7 +326,10 @@ CallKernel: TypeAlias = Callable[[str, str, str, list[Buffer], list[Buffer]], No
 
 
 def add_kernel(op: str, kernel: CallKernel) -> None:
-    """Registers the kernel of an op of the user, for the programs that are loaded from now on."""
+    """Registers the kernel of an op of the user, for the programs that are loaded from now on.
+
+    Raises ArgumentError if the name `op` is empty or has other characters than letters, digits and _:.
+    """
     _runtime.register_kernel(op, kernel)
 
 

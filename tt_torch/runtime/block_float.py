@@ -14,7 +14,8 @@ _TYPES = {name: getattr(DataType, dtype) for name, dtype in BLOCK_FLOATS.items()
 def pack_tile(tile: np.ndarray, dtype: str) -> bytes:
     """Packs a 32x32 tile as the device stores it: 64 exponents, then the mantissas face by face.
 
-    `tile` is converted to float32; `dtype` is "bfp8_b" (1088 bytes) or "bfp4_b" (576 bytes).
+    `tile` is converted to float32; `dtype` is "bfp8_b" (1088 bytes) or "bfp4_b" (576 bytes). Raises InputShapeError if
+    `tile` does not have 1024 values.
     """
     return bytes(_runtime.pack_tile(np.array(tile, dtype=np.float32, order="C"), _TYPES[dtype]))
 

@@ -54,7 +54,7 @@ def make_results(
     for name, said in (("output_dtypes", dtypes), ("output_strides", strides), ("output_devices", devices)):
         if said is not None and len(said) != len(results):
             raise InputCountError(f"{name} has {len(said)} entries, but the program has {len(results)} results")
-    # without a device, `torch.empty` would take the default one, such as that of `with torch.device("meta")`
+    # without a device, `torch.empty` would take the default one, which `with torch.device("meta")` changes
     forms = enumerate(zip(results, dtypes or repeat(None), devices or repeat(_CPU), strict=False))
     try:
         made = [

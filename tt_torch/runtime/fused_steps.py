@@ -1,6 +1,6 @@
 """Counts up versions after the steps of optimizers with fused=True, which change parameters without a new version.
 
-A tensor that is kept on a device is known to have changed by its version. So the version is counted up after such a
+The version of a tensor that is kept on a device shows whether it has changed. So the version is counted up after such a
 step, but only for tensors that were once put on a device. All other tensors are left unchanged.
 """
 

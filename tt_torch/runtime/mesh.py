@@ -14,8 +14,8 @@ import torch
 from tt_torch.errors import InputCountError, ShardingError
 from tt_torch.runtime import _runtime
 
-# For each axis of a mesh, (rows, columns), the dimension of a tensor that is split along it. None: every chip of the
-# axis has all of this dimension. Two axes may split one dimension: the rows split it first.
+# For each axis of a mesh, (rows, columns): the dimension of a tensor that is split along this axis. None: the axis
+# splits no dimension. Two axes may split one dimension: the rows split it first.
 Sharding: TypeAlias = tuple[int | None, int | None]
 REPLICATED: Sharding = (None, None)
 # A tensor of a call: whole, or as a list if each chip has its own value.
@@ -25,7 +25,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Parts:
-    """How a tensor of shape `whole` lies on the chips of a mesh. `own` are the chips whose parts are asked for."""
+    """How a tensor of shape `whole` lies on the chips of a mesh. `own` has the chips whose parts are wanted.
+
+    Raises ShardingError if a dimension does not exist or does not have equal parts.
+    """
 
     whole: tuple[int, ...]
     sharding: Sharding
@@ -52,7 +55,7 @@ class Parts:
 
     @cached_property
     def owners(self) -> list[int]:
-        """For each chip of `own`, the first of them that has the same part, by their positions in `own`."""
+        """For each chip of `own`, the position in `own` of the first chip that has the same part."""
         first: dict[tuple[int, ...], int] = {}
         return [first.setdefault(place, chip) for chip, place in enumerate(self._places)]
 
@@ -86,7 +89,7 @@ class Parts:
 
 @dataclass(frozen=True)
 class MeshSpec:
-    """The description of a part on one chip, and how the chips have the whole tensor."""
+    """The description of the part on one chip, and how the whole tensor lies on the chips."""
 
     spec: _runtime.TensorSpec
     parts: Parts
@@ -102,8 +105,8 @@ class MeshSpec:
     def handles(self, tensor: torch.Tensor, make: Callable[[torch.Tensor, bool], T]) -> list[T]:
         """Calls `make` for the part of each chip, and returns the results. Chips with equal parts share one.
 
-        The second argument of `make` is true for the first chip. Its part alone is counted as device memory, because
-        all chips have the same allocations.
+        The second argument of `make` is true for the first chip. Only its part is counted as device memory, because all
+        chips have the same allocations.
         """
         made: list[T] = []
         for chip, (part, owner) in enumerate(zip(self.parts.of(tensor), self.parts.owners, strict=True)):

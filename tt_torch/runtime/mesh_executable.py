@@ -20,14 +20,15 @@ from tt_torch.runtime.residents import Bound, Native, Split, is_negated
 class MeshExecutable(Executable):
     """A program for a mesh of chips, which run in lock step. A call takes and returns whole tensors.
 
-    `input_shardings` and `output_shardings` say how the chips have them: `(0, None)` splits dimension 0 along the rows
-    of the mesh, and every chip of a row has the same part. Without them, each chip has every tensor whole. If several
-    chips have a result, that of the first one is returned. `inputs` and `outputs` describe the parts of one chip.
+    `input_shardings` and `output_shardings` say how these tensors lie on the chips: `(0, None)` splits dimension 0
+    along the rows of the mesh, and every chip of a row has the same part. Without them, each chip has every tensor
+    whole. If several chips have the same part of a result, the part of the first one is returned. `inputs` and
+    `outputs` describe the parts of one chip.
 
     An input may also be a list with the value of each chip. The results at the positions `each` are such lists.
 
-    If several processes share the device's mesh, all of them make each call. Their whole tensors must be equal, their
-    lists are those of their own chips, and a result that is split is gathered.
+    If several processes share the device's mesh, all of them make each call. A whole tensor must be equal in all
+    processes. A list has only the values of the process's own chips. A result that is split is gathered.
 
     Raises ShardingError for a tensor without equal parts, and DeviceError for a device with another mesh. A call also
     raises MeshError if another process makes another call, and HostError if another process fails or ends.
@@ -131,24 +132,26 @@ class MeshExecutable(Executable):
 
 
 def _plain(x: Given, position: int) -> Given:
-    """The tensor without a lazy negation, which memory does not show."""
+    """The tensor, or the tensors of a list, without lazy negation. The memory of a tensor does not show a lazy
+    negation."""
     if isinstance(x, torch.Tensor):
         return x.resolve_neg() if is_negated(x, position) else x
     return [part.resolve_neg() if is_negated(part, position) else part for part in x]
 
 
 def _digest(given: Sequence[Given], positions: Collection[int]) -> str:
-    """A hash of the tensors at these positions that all chips have."""
+    """A hash of the whole tensors at these positions. Lists with a value per chip are left out."""
     from tt_torch.torch_private.hosts import digest
 
     return digest([x for i in positions if isinstance(x := given[i], torch.Tensor)])
 
 
 def per_chip(specs: Sequence[MeshSpec], tensors: Sequence[Given], whole: Collection[int]) -> list[torch.Tensor]:
-    """The inputs of all chips of this process, one chip after the other. Those at the positions `whole` are not split,
+    """The inputs of all chips of this process, one chip after the other. Inputs at the positions `whole` are not split,
     because the chips have them already.
 
-    Raises InputShapeError, and InputCountError for a list that has not one value per chip.
+    Raises InputShapeError for a tensor of another shape, and InputCountError for a list without exactly one value per
+    chip.
     """
     chips: list[list[torch.Tensor]] = [[] for _ in specs[0].parts.owners] if specs else []
     for i, (spec, tensor) in enumerate(zip(specs, tensors, strict=True)):
@@ -172,8 +175,8 @@ def _parts(spec: MeshSpec, tensor: Given, i: int, chips: int, whole: bool) -> li
 
 
 def destinations(specs: Sequence[MeshSpec], results: Sequence[Given]) -> list[torch.Tensor | None]:
-    """The memory for the outputs of all chips of this process, one chip after the other. Of equal parts, the first one
-    is written."""
+    """The memory for the outputs of all chips of this process, one chip after the other. If chips have equal parts,
+    only the first part is written; None stands for the others."""
     chips = len(specs[0].parts.owners) if specs else 0
     rows = []
     for spec, result in zip(specs, results, strict=True):

@@ -1,4 +1,4 @@
-"""Finds the tensors that stay on a device again, and finds out whether they have changed."""
+"""Recognises tensors that are already on a device, and finds out whether they have changed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ def can_be_state(tensor: torch.Tensor, spec: _runtime.TensorSpec) -> bool:
 
 
 def is_negated(tensor: object, position: int) -> bool:
-    """True if the values are the negatives of those in memory, as in lazy views of complex numbers."""
+    """True if the values are the negatives of the values in memory, as in lazy views of complex numbers.
+
+    Raises InputDtypeError if `tensor` is no tensor, and ReleasedWeightError for a released weight.
+    """
     if not isinstance(tensor, torch.Tensor):
         raise no_tensor(tensor, position)
     if isinstance(tensor, ReleasedWeight):
@@ -56,7 +59,7 @@ class Resident:
         self._data = None if self.is_released else tensor.data_ptr()
         self._version = version(tensor) if memory else None
         self.memory, self.handle = memory, handle
-        self.guarded = False  # whether a program has it whose weights Dynamo guards
+        self.guarded = False  # whether Dynamo guards the weights of a program that has it
 
     @property
     def is_state(self) -> bool:
@@ -86,10 +89,10 @@ class Resident:
 
 
 class Residents:
-    """Tensors that are kept on a device, found again by their identity, memory, version, values and placement.
+    """Tensors that are kept on a device. They are recognised by their identity, memory, version, values and placement.
 
-    `make(spec, tensor, who)` puts a tensor on the device and returns its handle; `share` does so for a state, which
-    programs update in the tensor's own memory. The handle is dropped when the tensor dies or changes.
+    `make(spec, tensor, who)` puts a tensor on the device and returns its handle; `share` does the same for a state,
+    which programs update in the tensor's own memory. The handle is dropped when the tensor dies or changes.
     """
 
     def __init__(self, make: Make, share: Make | None = None) -> None:
@@ -104,7 +107,7 @@ class Residents:
             return entry
         if isinstance(tensor, ReleasedWeight):
             return self._released(key, tensor, spec, who)
-        memory = _runtime.Fingerprint(tensor, who)  # before the copy, so that a write between the two is found
+        memory = _runtime.Fingerprint(tensor, who)  # made before the copy, so that a write in between is found
         source = tensor.resolve_neg() if tensor.is_neg() else tensor
         handle = self._make(spec, source, who)
         fused_steps.watch(tensor)
@@ -120,7 +123,7 @@ class Residents:
         return entry
 
     def state(self, tensor: torch.Tensor, spec: _runtime.TensorSpec, placement: str, who: str) -> Resident:
-        """The tensor as a state, in whose memory programs write. `can_be_state` must hold for it."""
+        """The tensor as a state: programs write to its memory. `can_be_state` must hold for it."""
         assert self._share, "this device has no states"
         key = (id(tensor), f"state {placement}")
         entry = self._entries.get(key)
@@ -139,7 +142,7 @@ class Residents:
         return [entry for entry in found if entry.is_of(tensor)]
 
     def clear(self) -> None:
-        """Drops all tensors but those that were released, which only the device has."""
+        """Drops all tensors except released weights, because only the device has their values."""
         kept = {key: entry for key, entry in self._entries.items() if entry.is_released}
         self._entries.clear()
         self._entries.update(kept)
@@ -180,8 +183,8 @@ class Split:
 def refresh(*weights: torch.nn.Module | torch.Tensor) -> None:
     """Makes each program copy these weights to its device again at its next call.
 
-    It is for writes that PyTorch does not count and that may be missed: docs/weights.md says which. As a counted write
-    would be, it is an error of autograd to call this between a forward pass and its backward pass.
+    It is for writes that PyTorch does not count and that may be missed (docs/weights.md lists them). Like a counted
+    write, a call between a forward pass and its backward pass is an error of autograd.
     """
     for given in weights:
         tensors = [given] if isinstance(given, torch.Tensor) else [*given.parameters(), *given.buffers()]

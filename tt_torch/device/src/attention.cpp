@@ -21,8 +21,9 @@ Mask entered(Crossing& crossing, const Mask& tensor) {
   return tensor && tensor->defined() ? Mask(crossing.enter(*tensor)) : std::nullopt;
 }
 
-// The dtypes and the conditions of the CPU's fused kernel, which runs attention of the device:
-// `use_flash_attention_cpp` in ATen/native/transformers/sdp_utils_cpp.cpp, PyTorch 2.13.
+// Whether the CPU's fused kernel, which computes attention for the device, takes these arguments. The dtypes
+// and conditions are from `use_flash_attention_cpp` in ATen/native/transformers/sdp_utils_cpp.cpp, PyTorch
+// 2.13.
 bool takes(const sdp::sdp_params& p) {
   constexpr at::ScalarType kinds[] = {at::kFloat, at::kDouble, at::kBFloat16, at::kHalf};
   if (std::ranges::find(kinds, p.query.scalar_type()) == std::end(kinds)) return false;
@@ -35,7 +36,8 @@ bool takes(const sdp::sdp_params& p) {
          });
 }
 
-// Chooses the fused op, also in a program that is traced: our compiler makes one op of the device of it.
+// Chooses the fused op if it takes the arguments, also while a program is traced. Our compiler turns the
+// fused op into one op of the device.
 int64_t choose(const Tensor& query, const Tensor& key, const Tensor& value, const Mask& mask, double dropout,
                bool causal, std::optional<double>, bool gqa) {
   const bool fused = takes({query, key, value, mask, dropout, causal, gqa});

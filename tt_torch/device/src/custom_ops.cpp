@@ -1,5 +1,5 @@
-// torch.ops.tt: functions of the device for which PyTorch has no op. ops.py has the shapes and gradients of
-// those that are not composed from PyTorch's ops.
+// torch.ops.tt: functions of the device for which PyTorch has no op. Some of them are not composed from
+// PyTorch's ops; ops.py has their shapes and gradients.
 #include <ATen/Functions.h>
 #include <torch/library.h>
 
@@ -30,6 +30,7 @@ Tensor tilize(const Tensor& x) {
   return padded.reshape_symint(shape).transpose(-3, -2).clone(at::MemoryFormat::Contiguous);
 }
 
+// The inverse of tilize: (..., rows of tiles, columns of tiles, 32, 32) becomes (..., height, width).
 Tensor untilize(const Tensor& tiles, c10::SymInt height, c10::SymInt width) {
   TORCH_CHECK_VALUE(tiles.dim() >= 4 && tiles.size(-1) == kTile && tiles.size(-2) == kTile,
                     "untilize needs at least four dimensions, the last two of them 32, got ", tiles.sizes());

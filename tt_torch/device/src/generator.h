@@ -31,8 +31,8 @@ class GeneratorImpl final : public c10::GeneratorImpl {
 const at::Generator& default_generator(c10::DeviceIndex chip);  // -1 is the current chip
 at::Generator new_generator(c10::DeviceIndex chip);
 
-// The CPU generator from which a kernel draws if an op on this chip has the argument `generator`. Without a
-// generator it is the one of the chip's default generator.
+// The CPU generator from which a kernel draws if an op on this chip has the argument `generator`. Without
+// this argument, the kernel draws from the CPU generator of the chip's default generator.
 at::Generator host_generator(const std::optional<at::Generator>& generator, c10::DeviceIndex chip);
 
 }  // namespace tt::device

@@ -15,7 +15,7 @@ namespace tt::device {
 
 namespace {
 
-// Pinned host memory. The emulated device can read all memory, so this only remembers which memory was
+// Pinned host memory. The emulated device can read all memory, so this class only remembers which memory was
 // requested as pinned.
 class PinnedMemory final : public at::HostAllocator {
  public:

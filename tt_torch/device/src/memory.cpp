@@ -16,8 +16,8 @@ namespace {
 using c10::CachingDeviceAllocator::DeviceStats;
 using runtime::DramBlock;
 
-// Rounds a size up to a multiple of 512 bytes, or of 64 KiB from 1 MiB on. So a freed reservation can be used
-// for another tensor of about the same size.
+// Rounds a size up to a multiple of 512 bytes, or of 64 KiB if it is at least 1 MiB. So a freed reservation
+// can be used for another tensor of about the same size.
 size_t rounded(size_t bytes) {
   const size_t step = bytes < (size_t{1} << 20) ? 512 : size_t{1} << 16;
   return (bytes + step - 1) / step * step;
@@ -40,7 +40,8 @@ void for_each_stat(DeviceStats& stats, Reset reset) {
 
 }  // namespace
 
-// The reservations of one device. Those in use are counted. Freed ones are kept by size, for the next tensor.
+// The reservations of one device. Reservations in use are counted. Freed reservations are kept by size, for
+// the next tensor.
 class Pool {
  public:
   explicit Pool(c10::DeviceIndex index) : index_(index), device_(open_chip(index)) {}

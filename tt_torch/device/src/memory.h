@@ -26,7 +26,8 @@ class Allocator final : public c10::DeviceAllocator {
  public:
   static Allocator& instance();
 
-  // Allocates on the current device. Raises torch.OutOfMemoryError if the device has not enough free memory.
+  // Allocates on the current device. Raises torch.OutOfMemoryError if the device does not have enough free
+  // memory.
   c10::DataPtr allocate(size_t bytes) override;
   // Allocates device memory for bytes that a kernel has already written.
   c10::DataPtr adopt(c10::Storage host, c10::DeviceIndex device);

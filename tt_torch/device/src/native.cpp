@@ -114,7 +114,8 @@ class NativeOp final : public c10::OperatorKernel {
   std::vector<size_t> written_lists_;
 };
 
-// The same for one signature. `kernel` takes views, and returns a new tensor or its first argument.
+// Runs one CPU kernel in the same way, without boxing its arguments. `kernel` takes views, and returns a new
+// tensor or its first argument.
 template <auto kernel>
 struct Direct;
 
@@ -168,8 +169,8 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("threshold_backward", Direct<&at::cpu::threshold_backward>::call);
 }
 
-// Whether an op has a CPU kernel of its own. An op whose composition from others gives its gradient must stay
-// composed, so it does not count.
+// Whether an op has a CPU kernel of its own. Some ops are composed from other ops, and the composition gives
+// their gradient. They must stay composed, so they do not count.
 bool has_cpu_kernel(const c10::OperatorHandle& op) {
   using c10::DispatchKey;
   return op.hasKernelForDispatchKey(DispatchKey::CPU) ||
@@ -183,7 +184,8 @@ bool takes_device(const c10::FunctionSchema& schema) {
                              [](const c10::Argument& argument) { return argument.name() == "device"; });
 }
 
-// Whether ops.h lists the op, or the op of which it is the in-place form, with an underscore at the end.
+// Whether ops.h lists the op. The name of an in-place op ends with an underscore; it also counts as listed if
+// ops.h has its name without the underscore.
 bool is_listed(std::string_view name) {
   static const std::set<std::string_view> listed(std::begin(kOps), std::end(kOps));
   return listed.contains(name) || (name.ends_with('_') && listed.contains(name.substr(0, name.size() - 1)));

@@ -9,9 +9,9 @@
 
 namespace tt::runtime {
 
-// A view of a tensor's memory, which is valid while the tensor exists. Throws an InputDtype error, whose
-// message begins with `who`, for an object that is no tensor, a tensor without memory, or one of another
-// device or type.
+// A view of a tensor's memory, which is valid while the tensor exists. Throws an InputDtype error for an
+// object that is no tensor, and for a tensor without memory or with an unsupported device or type. The
+// message of the error begins with `who`.
 HostBuffer host_buffer(pybind11::handle tensor, const std::string& who);
 
 // The start of a tensor's memory.

@@ -26,7 +26,7 @@ std::shared_ptr<void> keep(py::object owner) {
           }};
 }
 
-// Converts a text of a binary, which may have any bytes, to a Python string.
+// Converts a text of a binary to a Python string. The text may have any bytes; invalid UTF-8 is replaced.
 py::str text(std::string_view bytes) {
   return py::reinterpret_steal<py::str>(
       PyUnicode_DecodeUTF8(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), "replace"));
@@ -37,9 +37,9 @@ void translate(const Error& error) {
   PyErr_SetObject(type.ptr(), text(error.what()).ptr());
 }
 
-// The resident inputs of a program. They can be passed again while `holds` is true: the inputs are then the
-// same objects with the same memory; and while `same` is true: this memory then has the same values. The
-// caller must check that these objects are alive.
+// The resident inputs of a program. They can be passed again while `holds` and `same` are true. `holds` means
+// that the inputs are the same objects with the same memory. `same` means that this memory has the same
+// values. The caller must check that these objects are alive.
 class Residents {
  public:
   using Entry =
@@ -91,7 +91,7 @@ Tensor make_tensor(const Device& device, const TensorSpec& spec, py::object sour
   return make(device, spec, buffer, std::move(held), who, more...);
 }
 
-// An output that is None is not wanted.
+// Runs the program. A result is not written if its output is None.
 void run(Executable& self, const py::sequence& inputs, const Residents* residents,
          const py::sequence& outputs) {
   std::vector<Input> arguments = residents ? residents->inputs() : std::vector<Input>();
@@ -123,8 +123,8 @@ void call(const std::shared_ptr<void>& function, const Arguments&... arguments) 
   }
 }
 
-// The options of a mesh of which other processes have some chips. `gather(op, own, all)` gets addresses and
-// sizes.
+// Sets the options of a mesh that this process shares with others. `gather(op, own, all)` gets `own` and
+// `all` as address, shape and type.
 void share(DeviceOptions& options, int64_t first_chip, int64_t own_chips, py::object gather) {
   options.first_chip = first_chip;
   options.own_chips = own_chips;

@@ -82,7 +82,7 @@ std::vector<uint32_t> mentioned_tensors(const wire::Record& op) {
   return ids;
 }
 
-// A size of 0, which says nothing, means one chip.
+// The rows and columns of chips. A size of 0 is a missing size and counts as 1.
 Mesh decode_mesh(const wire::Record& record) {
   constexpr int64_t kMost = 1024;
   const Mesh mesh{std::max<int64_t>(record.integer("y"), 1), std::max<int64_t>(record.integer("x"), 1)};

@@ -15,7 +15,7 @@ struct Operand {
   TensorSpec spec;
 };
 
-// Its texts are views of the file's bytes, because many ops may share a long text.
+// One op of a program. Its texts are views of the file's bytes, because many ops may share a long text.
 struct Operation {
   std::string_view name;  // the name of the union member, for example "MatmulOp"
   wire::Record record;

@@ -46,8 +46,8 @@ int shared_exponent(const T* block, int64_t count) {
 }
 
 // The value of a magnitude. Blocks with an infinity or a NaN have the shared exponent 255. In such a block, a
-// magnitude of only the top bit is an infinity; with further bits it is a NaN with these bits; a smaller
-// magnitude is a finite number.
+// magnitude with only the top bit is an infinity. A magnitude with the top bit and further bits is a NaN with
+// these bits. A smaller magnitude is a finite number.
 inline float block_value(uint32_t magnitude, bool negative, int shared, int bits) {
   if (magnitude == 0) return 0.0f;
   const uint32_t top = 1u << (bits - 1);

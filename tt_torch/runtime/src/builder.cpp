@@ -112,8 +112,8 @@ void OpBuilder::add_step(Slot out, StepFn run) {
   planner_.plan->steps.push_back({std::move(run), planner_.current(), out, nullptr, -1});
 }
 
-// Kernels check their shapes before they add such a step, because PyTorch would resize memory that does not
-// fit the result.
+// Kernels check their shapes before they call this, because PyTorch would resize memory that does not fit the
+// result.
 void OpBuilder::write(Slot out, StepFn step) {
   const TensorSpec& result = spec(out);
   if (needs_settling(result.dtype)) {
@@ -235,12 +235,13 @@ int64_t OpBuilder::dim(int64_t dim, int64_t rank) const {
   return normal;
 }
 
-// The tail that `next`, a reader of the value `id`, can be. Null if it is none, or if its other operand does
-// not exist yet.
+// The tail as which `next` can run. `next` is an op that reads the value `id`. Null if it cannot be a tail,
+// or if its other operand does not exist yet.
 std::optional<OpBuilder::Tail> Planner::tail(const Operation& next, uint32_t id, bool allow_binary) const {
   const auto type = next.record.name_in("type");
   if (next.name == "EltwiseUnaryOp" && type == "Relu") return OpBuilder::Tail{"relu", -1};
-  // The value between two ops is rounded to its type, and only a relu gives the same before and after that.
+  // The value between two ops is rounded to its type. Only a relu gives the same result before and after this
+  // rounding.
   if (storage_type(plan->values[ids_.at(id)].spec.dtype) != at::kFloat) return std::nullopt;
   if (next.name == "EltwiseUnaryOp" && type == "Gelu") return OpBuilder::Tail{"gelu", -1};
   if (!allow_binary || next.name != "EltwiseBinaryOp" || type != "Add") return std::nullopt;

@@ -52,9 +52,11 @@ class OpBuilder {
   void update(Slot target, StepFn step);
 
   // Adds a step that runs on all chips at once, and reads the values of other chips in one slot. It returns
-  // one value per chip, each as `compute` wants it. Those of chips of other processes are not used.
+  // one value per chip, in the form that `compute` takes. The values for chips of other processes are not
+  // used.
   void together(Slot out, Slot exchanged, std::function<std::vector<at::Tensor>(std::span<Frame>)> step);
-  // Throws in a const-eval program, which runs for each chip by itself and does not know for which.
+  // Throws in a const-eval program. Such a program runs separately for each chip, and does not know which
+  // chip it is.
   void require_chips() const;
   const Mesh& mesh() const;
   bool exact() const;  // whether the device computes as the matrix unit of a chip
@@ -62,8 +64,8 @@ class OpBuilder {
   // Asks for a constant operand in packed form. It is packed if all of its readers ask for the same form.
   void prefer(Slot slot, Packing packing);
 
-  // If the only reader of `out` is an op that can run as the tail of this one, absorbs that op: returns it,
-  // and `out` becomes its result. Example: a relu after a matmul.
+  // If only one op reads `out`, and it can run as the tail of this op, absorbs that op. Returns the tail, and
+  // sets `out` to the result of the absorbed op. Example: a relu after a matmul.
   struct Tail {
     std::string activation;  // "relu" or "gelu", "" for an add
     Slot other;              // the second operand of an add, or -1
@@ -108,7 +110,7 @@ class Planner {
   int current() const { return static_cast<int>(plan->ops.size()) - 1; }
   // Whether all readers of the slot want the same packing.
   bool packs(size_t slot) const { return wants_[slot] == touches_[slot]; }
-  // Whether something else than const-eval programs, whose results are cached, reads the slot.
+  // Whether the slot has readers besides the const-eval programs whose results are cached.
   bool is_direct(size_t slot) const { return touches_[slot] > plan->values[slot].constants; }
   void load_cached(OpBuilder& op);
   void call(OpBuilder& op, size_t program);

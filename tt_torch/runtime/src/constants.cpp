@@ -13,8 +13,8 @@
 
 namespace tt::runtime {
 
-// The C library keeps freed memory, and packing leaves gaps that are as large as weights. Without this, a
-// model takes up to 1.4 times the memory of its weights.
+// The C library keeps freed memory, and packing leaves gaps that are as large as weights. Without this
+// function, a model takes up to 1.4 times the memory of its weights.
 static void give_back(size_t freed) {
 #ifdef __GLIBC__
   constexpr size_t kLarge = size_t{1} << 20;
@@ -42,7 +42,7 @@ bool Executable::Impl::unchanged(const ConstCall& constant, size_t chip, const H
   return true;
 }
 
-// All chips have the same allocations, so those of the first chip are counted.
+// All chips have the same allocations, so only the allocations of the first chip are counted.
 std::vector<Tensor> Executable::Impl::compute(const ConstCall& constant, size_t chip,
                                               const Handles& handles) {
   std::vector<at::Tensor> inputs;

@@ -188,7 +188,7 @@ void Executable::Impl::release() {
 }
 
 // Simulates the device memory of a run. This is done again only if the allocations on the device have
-// changed. All chips have the same allocations, so those of the first chip are counted.
+// changed. All chips have the same allocations, so only the allocations of the first chip are counted.
 void Executable::Impl::account(std::span<const Input> inputs) {
   inputs = inputs.first(plan->inputs.size());
   std::vector<bool> now(inputs.size());
@@ -261,7 +261,7 @@ Executable::Executable(const Binary& binary, size_t program, const Device& devic
 }
 
 void Executable::run(std::span<const Input> inputs, std::span<const HostBuffer> outputs) {
-  const std::shared_ptr<Impl> impl = impl_;  // a callback may drop the last of all other references
+  const std::shared_ptr<Impl> impl = impl_;  // a callback may drop all other references
   Turn turn(*impl);
   const auto adopt = [&] {
     if (!impl->next_callback) return;

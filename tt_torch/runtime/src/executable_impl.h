@@ -63,7 +63,7 @@ struct Executable::Impl {
 };
 
 // steps.cpp
-// What PyTorch's profiler calls a program or an op.
+// The name of a program or an op in PyTorch's profiler.
 std::string recorded_name(std::string_view name);
 Frame make_frame(const Plan& plan, size_t memory = 0);
 std::vector<at::Tensor> run_constant(const Plan& plan, const std::vector<at::Tensor>& inputs);

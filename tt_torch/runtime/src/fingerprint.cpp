@@ -16,7 +16,7 @@ namespace tt::runtime {
 
 namespace {
 
-constexpr size_t kLine = 64;          // bytes of a cache line, which is read as fast as one byte of it
+constexpr size_t kLine = 64;          // bytes of a cache line; reading all of it takes the time of one byte
 constexpr size_t kChunk = 2 * kLine;  // bytes that a quick look reads in one place
 constexpr size_t kPhases = 256;  // a quick look reads one chunk of each group of this many, which is 32 KiB
 constexpr size_t kSmall = 64 << 10;  // memory of at most this many bytes is read completely at each call
@@ -49,9 +49,9 @@ struct Hash {
   }
 };
 
-// The chunk of a group that a phase reads. It differs from group to group as if by chance. Otherwise a column
+// The chunk of a group that a phase reads. It differs between groups like a random number. Otherwise a column
 // of a matrix could be missed in many phases, because its elements have equal distances. A single
-// multiplication would leave a pattern, which columns of some distances miss more often.
+// multiplication would leave a pattern, and columns with some distances would be missed more often.
 size_t chunk_of(size_t group, size_t phase) {
   const uint64_t mixed = group * kOdd;
   return (phase + ((mixed ^ mixed >> 32) * kOdd >> 32)) % kPhases;
@@ -98,7 +98,8 @@ struct Fingerprint::Impl {
   size_t chunks() const { return (pages.end - pages.begin) / kChunk; }
   size_t groups() const { return (chunks() + kPhases - 1) / kPhases; }
 
-  // The memory that a phase reads of a group; nullptr if the pages end before it, in the last group.
+  // The memory of a group that a phase reads. It is nullptr if the pages end before it, which is possible in
+  // the last group.
   const char* chunk(size_t group, size_t phase) const {
     const size_t index = group * kPhases + chunk_of(group, phase);
     return index < chunks() ? reinterpret_cast<const char*>(pages.begin) + index * kChunk : nullptr;

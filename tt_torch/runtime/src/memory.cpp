@@ -14,7 +14,7 @@ constexpr size_t kListed = 8;  // buffers that an error lists
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// Of the types that a device can hold.
+// The bytes of one element of a type that a device can hold.
 int64_t element_bytes(DataType dtype) {
   switch (dtype) {
     case DataType::UInt8:

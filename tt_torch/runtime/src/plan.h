@@ -47,9 +47,9 @@ struct Value {
   bool alias = false;    // the view is the same tensor as its source
   bool written = false;  // a step updates it in place
   int constants = 0;     // the reads by const-eval programs whose results are cached
-  bool direct = true;    // something else than these programs reads it
-  // The use that a value was prepared for if its shape is not the described one, such as a packed weight.
-  // Only ops that want exactly this form can read it. Empty for all other values.
+  bool direct = true;    // not only these programs read it
+  // For a value whose shape is not the described one, such as a packed weight: the use that it was prepared
+  // for. Only ops that want exactly this form can read it. Empty for all other values.
   std::string form{};
   int first = 0, last = 0;  // the op that defines it, and the last op that reads it or a view of it
 };
@@ -61,10 +61,10 @@ struct Step {
   ViewFn view;    // set only for views
   Slot source = -1;
   ChipsFn together{};   // set for a collective, which runs on all chips at once
-  Slot exchanged = -1;  // the slot of which a collective reads the values of other chips
+  Slot exchanged = -1;  // a collective reads the values of other chips in this slot
 };
 
-// Its texts are views of the binary's bytes.
+// What errors, callbacks and profiles show of an op. The texts are views of the binary's bytes.
 struct OpNote {
   std::string_view name, location, debug_info, program;
   std::vector<Slot> outputs;
@@ -121,7 +121,7 @@ struct Plan {
 
 std::shared_ptr<Plan> make_plan(const Binary::Impl& binary, size_t program, const PlanOptions& options);
 
-// Decides which slots share memory and turns views of fixed memory into fixed slots, for so many chips.
+// Decides which slots share memory and turns views of fixed memory into fixed slots, for `chips` chips.
 void lay_out(Plan& plan, const PlanOptions& options, size_t chips);
 
 // The peak bytes of DRAM and L1 while the program runs, including what the device already holds.

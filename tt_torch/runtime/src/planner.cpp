@@ -13,8 +13,8 @@ namespace tt::runtime {
 namespace {
 
 constexpr int kMaxDepth = 8;  // depth of calls between programs
-// The ops of a program and the tensors that they mention, with all calls expanded. A file may have more than
-// these only if the file itself is larger.
+// The limit for the ops of a program plus the tensors that they mention, with all calls expanded. If the file
+// has more bytes than this, its number of bytes is the limit.
 constexpr size_t kMaxExpanded = 1 << 18;
 
 // Throws an UnsupportedBinary error that names all ops of the binary without a kernel.
@@ -47,8 +47,8 @@ struct Expanded {
   int depth = 0;    // the depth of calls below it
 };
 
-// Counts a program, which is called at a depth. Throws a BinaryFormat error if programs call each other in a
-// circle, if calls are too deep, or if the number is too large.
+// Counts the program `index`, which is called at the depth `depth`. Throws a BinaryFormat error if programs
+// call each other without end, if calls are too deep, or if the number is too large.
 Expanded expanded(const Binary::Impl& binary, size_t index, int depth, std::map<size_t, Expanded>& known) {
   const Program& program = program_at(binary, index);
   const auto [entry, fresh] = known.try_emplace(index);
@@ -218,7 +218,7 @@ void Planner::give(OpBuilder& op, std::span<const Slot> results) {
   }
 }
 
-// The operands of a call. Their readers are in the called program; the call itself is none.
+// The operands of a call. Their readers are in the called program; the call itself is not a reader.
 std::vector<Slot> Planner::given(OpBuilder& op) {
   std::vector<Slot> slots = op.all_passed("inputs");
   for (const Slot slot : slots) --touches_[original(slot)];
@@ -230,9 +230,9 @@ void Planner::call(OpBuilder& op, size_t index) {
 }
 
 // Every call does what the later calls do on a device: it writes operands into the recording's tensors, and
-// runs the recorded ops once. The results are the last of these tensors. Operands that the program of the
-// tensors takes stay where they are: the first ones on the device. All others are written, from the host or
-// the device.
+// runs the recorded ops once. The results are the last of these tensors. The program that returns the tensors
+// takes the first operands on the device. These operands stay where they are. All other operands are written,
+// from the host or the device.
 void Planner::replay(OpBuilder& op) {
   const Recording recording = recording_of(binary, op.operation());
   const std::vector<Slot> inputs = given(op);
@@ -279,7 +279,7 @@ void Planner::load_cached(OpBuilder& op) {
   constant.plan = plan_checked(
       binary, index, plan->mesh,
       {.arena = false, .fuse = options.fuse, .host_code = options.host_code, .exact = options.exact});
-  constant.hash += constant.plan->custom;  // the results are those of these kernels
+  constant.hash += constant.plan->custom;  // the results depend on these kernels
   op.require(constant.plan->outputs.size() == op.attributes().records("outputs").size(),
              "the number of results is not that of the const-eval program");
   for (const auto& ref : op.attributes().records("outputs")) {
@@ -289,7 +289,7 @@ void Planner::load_cached(OpBuilder& op) {
                "a result has another shape or data type than in the const-eval program");
     const Slot slot = new_slot(result.spec);
     plan->values[slot].form = computed.form;
-    constant.hash += "|" + computed.form;  // equal hashes promise equal programs, which a file may break
+    constant.hash += "|" + computed.form;  // a damaged file may have equal hashes of different programs
     define(result.id, slot);
     constant.outputs.push_back(slot);
   }
@@ -297,8 +297,8 @@ void Planner::load_cached(OpBuilder& op) {
   plan->constants.push_back(std::move(constant));
 }
 
-// The result of a kernel may share memory with its operand, which may belong to the caller, or with another
-// chip. If a later op writes to the result, the result gets its own memory.
+// The result of a kernel may share memory with its operand, or with another chip. The operand's memory may
+// belong to the caller. If a later op writes to the result, the result gets its own memory.
 static void protect_written(Plan& plan) {
   std::vector<bool> defined(plan.values.size());
   for (Step& step : plan.steps) {
@@ -336,7 +336,7 @@ static std::shared_ptr<Plan> plan_checked(const Binary::Impl& binary, size_t pro
     if (!planner.packs(slot) || planner.plan->values[slot].written) planner.plan->packings[slot].reset();
   for (Slot slot : planner.plan->inputs) planner.plan->values[slot].direct = planner.is_direct(slot);
   for (const Value& value :
-       planner.plan->values)  // views are made of their source, also if nothing reads them
+       planner.plan->values)  // views are made from their source, even if nothing reads them
     if (value.source >= 0) planner.plan->values[value.source].direct = true;
   for (Slot slot : planner.plan->outputs) {
     planner.plan->packings[planner.original(slot)].reset();

@@ -8,14 +8,14 @@ namespace tt::runtime {
 
 namespace {
 
-// Throws if a part of a recording's programs is not as the only known compiler writes it.
+// Throws if a part of a recording's programs has another form than the only known compiler writes.
 void expect(bool condition, const Program& program, const std::string& what) {
   if (!condition)
     throw Error(ErrorKind::UnsupportedBinary, "the recording has a form that the runtime does not know: " +
                                                   what + " in program " + std::string(program.name));
 }
 
-// The ops of a program without those that only name the device.
+// The ops of a program, without the ops that only name the device.
 std::vector<Operation> ops_of(const Program& program) {
   std::vector<Operation> ops;
   std::copy_if(program.operations.begin(), program.operations.end(), std::back_inserter(ops),
@@ -50,7 +50,7 @@ Program steps_of(const Program& capture) {
   return steps;
 }
 
-// A replaying program replays the recording whose number it takes.
+// Checks that a replaying program only replays the recording whose number it takes.
 void check_replay(const Program& execute) {
   const std::vector<Operation> ops = ops_of(execute);
   expect(ops.size() == 1 && ops[0].name == "ExecuteTraceOp" && execute.inputs.size() == 1 &&

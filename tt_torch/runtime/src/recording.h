@@ -8,8 +8,8 @@ namespace tt::runtime {
 // What a CaptureOrExecuteTraceOp says about its recording.
 struct Recording {
   const Program& allocate;  // takes the inputs on the device, and returns all tensors of the recording
-  // Takes the inputs from the host and all tensors. Writes the former into theirs, and runs the recorded ops
-  // once.
+  // Takes the inputs from the host and all tensors. Writes each of these inputs into its tensor, and runs the
+  // recorded ops once.
   Program steps;
 };
 

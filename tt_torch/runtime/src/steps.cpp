@@ -20,7 +20,8 @@ std::span<std::byte> bytes_of(const at::Tensor& value) {
   return {static_cast<std::byte*>(value.data_ptr()), value.nbytes()};
 }
 
-// Gives the chips of other processes their values of a slot. A frame of such a chip has no other values.
+// Gives the chips of other processes their values of a slot. The frame of a chip of another process has no
+// other values.
 void fetch(Slot slot, std::span<Frame> frames, const Gather& gather, const std::string& op) {
   std::vector<at::Tensor> values;
   for (Frame& frame : frames)
@@ -48,8 +49,9 @@ void run_step(const Plan& plan, const Step& step, std::span<Frame> frames, const
     if (frame.here) step.run(frame);
 }
 
-// Runs the steps, those of one op as one event of PyTorch's profiler. `observe` is called after each step. An
-// error of a step names the op; an exception of `observe` passes unchanged. The chips run in lock step.
+// Runs the steps. PyTorch's profiler shows the steps of one op as one event. `observe` is called after each
+// step. An error of a step names the op; an exception of `observe` passes unchanged. The chips run in lock
+// step.
 template <typename Observe>
 void run_steps(const Plan& plan, std::span<Frame> frames, const Gather& gather, Observe observe) {
   const auto end = plan.steps.end();
@@ -65,8 +67,8 @@ void run_steps(const Plan& plan, std::span<Frame> frames, const Gather& gather, 
   }
 }
 
-// The same without `observe` and without a profiler: one exception handler is around all steps, which is
-// faster.
+// Runs the steps without `observe`. Without a profiler, there is one exception handler around all steps,
+// which is faster.
 void run_steps(const Plan& plan, std::span<Frame> frames, const Gather& gather) {
   if (at::hasCallbacks()) return run_steps(plan, frames, gather, [](const Step&) {});
   const Step* step = plan.steps.data();

@@ -27,14 +27,15 @@ struct Tensor::Impl {
   ~Impl();
 
   at::Tensor plain();
-  // The plain form for a single use. Unlike that of plain(), it is not kept if it has to be made.
+  // The plain form for a single use. Unlike plain(), this does not keep a form that it has to make.
   at::Tensor once();
-  // A packed form, which is made at the first request. If we own the plain form, it is then dropped; it is
-  // made again from a packed form if it is needed. Programs for several batch sizes want several forms. The
-  // most recent ones are kept, because such programs may be called in turn.
+  // A packed form, which is made at the first request. If we own the plain form, it is then dropped. It is
+  // made again from a packed form when it is needed. Programs for several batch sizes want several forms. The
+  // most recent ones are kept, because calls may alternate between these programs.
   at::Tensor packed(const Packing& packing);
-  // Gives up the memory of a weight that its owner has released, as far as other forms replace it: packed
-  // forms give it back, and results of const-eval programs serve all calls that use only them.
+  // Gives up the plain form of a weight that its owner has released, if something replaces it. If there are
+  // packed forms, it can be made again from them. Otherwise there must be results of const-eval programs, and
+  // no program may have read the weight by itself. A state is kept.
   void release(const std::string& weight);
 
   const TensorSpec spec;

@@ -89,7 +89,7 @@ std::optional<bool> WriteTracker::take_written(Pages pages) const {
 
 bool WriteTracker::watch(Pages pages) {
   std::lock_guard lock(mutex_);
-  // Another process can write to shared memory. Only the page table of that process notes such a write.
+  // Another process can write to shared memory. Only the page table of the other process shows such a write.
   if (!ready() || scan(pages, kFile, 0) != false) return false;
   uffdio_register request{{pages.begin, pages.end - pages.begin}, UFFDIO_REGISTER_MODE_WP, 0};
   if (ioctl(faults_, UFFDIO_REGISTER, &request) != 0) return false;

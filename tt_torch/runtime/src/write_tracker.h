@@ -26,7 +26,7 @@ class WriteTracker {
   bool watch(Pages pages);
   void forget(Pages pages);
 
-  // A number that grows after writes to watched pages, and has counted all writes to these pages up to now;
+  // A number that grows if watched pages were written to. It covers all writes to `pages` up to now. It is
   // nullopt if these pages are not watched any more. There is one number for all pages, because finding a
   // write clears its mark, and ranges may overlap.
   std::optional<uint64_t> writes(Pages pages);

@@ -41,7 +41,7 @@ const std::map<std::string, Activation>& activations() {
   return rows;
 }
 
-// The names above, by the names of UnaryOpType.
+// Maps the names of UnaryOpType to the names above.
 constexpr wire::Named<const char*> names_by_type[] = {
     {"Exp", "exp"},         {"Gelu", "gelu"},
     {"Relu", "relu"},       {"Sqrt", "sqrt"},

@@ -41,8 +41,9 @@ Tensor with_sink(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor
   return at::matmul(weights, v.to(at::kFloat));
 }
 
-// One query per head, as in decoding: the queries that share a key head are rows of one product, so that no
-// key or value is repeated, which would copy the whole cache. The mask has one row for all heads.
+// Attention with one query per head, as in decoding. The queries that share a key head are rows of one
+// product. So no key or value is repeated; repeating them would copy the whole cache. The mask has one row
+// for all heads.
 Tensor attend_grouped(const Attention& a, const Tensor& q, const Tensor& k, const Tensor& v,
                       const Tensor& mask) {
   const int64_t groups = q.size(1) / k.size(1);
@@ -136,8 +137,8 @@ static void prefill(OpBuilder& op, bool latent) {
 static void attention(OpBuilder& op) { prefill(op, false); }
 static void latent_attention(OpBuilder& op) { prefill(op, true); }
 
-// The shape of a cache in pages, (pages, H, size of a page, D), after the pages of each user are put one
-// after the other: (B, H, S, D).
+// The shape (B, H, S, D) of a cache. A cache in pages is (pages, H, size of a page, D); the pages of each
+// user are put one after the other.
 static Ints in_order(OpBuilder& op, Slot cache, std::optional<Slot> table) {
   Ints shape = op.spec(cache).shape;
   if (!table) return shape;
@@ -149,7 +150,7 @@ static Ints in_order(OpBuilder& op, Slot cache, std::optional<Slot> table) {
   return shape;
 }
 
-// Checks that there is a page, and that a page table does not ask for any amount of memory.
+// Checks that there is a page, and that the page table does not ask for too much memory.
 static void require_pages(OpBuilder& op, const Attention& a, Slot table, const Ints& key) {
   op.require(checked_volume(op.spec(a.key).shape) > 0, "there is no page");
   op.require_scratch(2 * checked_volume(key), {a.query, a.key, table});
@@ -165,7 +166,7 @@ static Tensor gathered(const Tensor& cache, const Tensor& table, int64_t count) 
       .reshape({table.size(0), cache.size(1), count * cache.size(2), cache.size(3)});
 }
 
-// The number of pages of which a user at these positions sees a key. Each user has `most` pages.
+// The number of pages with keys that a user at these positions sees. Each user has `most` pages.
 static int64_t used(const Tensor& positions, int64_t size, int64_t most) {
   return std::min(most, std::max<int64_t>(positions.max().item<int64_t>(), 0) / size + 1);
 }
@@ -213,7 +214,8 @@ static void attention_decode(OpBuilder& op) { decode(op, std::nullopt); }
 static void paged_attention_decode(OpBuilder& op) { decode(op, op.in("page_table")); }
 static void paged_latent_decode(OpBuilder& op) { decode(op, op.in("page_table"), true); }
 
-// Attention of a chunk of a prompt, whose first position is given, to keys in pages up to each query.
+// Attention of a chunk of a prompt to keys in pages. The op has the position of the chunk's first query. Each
+// query sees the keys up to its own position.
 static void chunked_attention(OpBuilder& op) {
   const Attention a{op.in("query"),
                     op.in("key"),
@@ -309,8 +311,9 @@ static void concatenate_heads_decode(OpBuilder& op) {
   });
 }
 
-// x * cosine + rotated * sine, computed in float32; `rotated` has the second half of x, negated, before the
-// first. The library fills the last tile of the rows, so the result may have more rows than x: zeros.
+// x * cosine + rotated * sine, computed in float32; `rotated` is the negated second half of x, followed by
+// the first half. The library fills the last tile of the rows. So the result may have more rows than x; these
+// are zeros.
 static void rotary_embedding(OpBuilder& op) {
   const Slot source = op.in("input"), cosine = op.in("cos_cache"), sine = op.in("sin_cache"), out = op.out();
   const auto index = op.attributes().maybe_integer("token_index");
@@ -337,8 +340,8 @@ static void rotary_embedding(OpBuilder& op) {
   });
 }
 
-// x * cosine + (x @ matrix) * sine, computed in float32. The matrix multiplies each 32 columns of x by
-// themselves.
+// x * cosine + (x @ matrix) * sine, computed in float32. Each block of 32 columns of x is multiplied by the
+// matrix separately.
 static void rotary_embedding_by_matrix(OpBuilder& op) {
   const Slot source = op.in("input"), cosine = op.in("cos_cache"), sine = op.in("sin_cache"), out = op.out();
   const Slot matrix = op.in("trans_mat");

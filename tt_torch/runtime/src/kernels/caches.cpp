@@ -60,7 +60,7 @@ static void fill_cache(OpBuilder& op) {
   });
 }
 
-// (1, heads, users, depth): one position, which is the same for all users.
+// The input is (1, heads, users, depth). It is written at one position, which is the same for all users.
 static void update_cache(OpBuilder& op) {
   const Write w = read_write(op);
   const Slot position = op.in("update_index");
@@ -74,7 +74,8 @@ static void update_cache(OpBuilder& op) {
   });
 }
 
-// (1, users, heads, depth): one position per user. A user with a negative position is skipped.
+// The input is (1, users, heads, depth). There is one position per user. A user with a negative position is
+// skipped.
 static void paged_update_cache(OpBuilder& op) {
   const Slot cache = op.in("cache"), source = op.in("input"), position = op.in("update_index");
   const auto table = op.maybe("page_table");
@@ -100,7 +101,8 @@ static void paged_update_cache(OpBuilder& op) {
   });
 }
 
-// (n, heads, length, depth): the first positions of n users. Without their numbers, it is the first user.
+// The input is (n, heads, length, depth). It is written to the first positions of n users. If the op does not
+// have the numbers of the users, n is 1 and the first user is written.
 static void paged_fill_cache(OpBuilder& op) {
   const Write w = read_write(op);
   const Slot table = op.in("page_table");

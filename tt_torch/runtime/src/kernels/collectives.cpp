@@ -1,7 +1,7 @@
 // Ops in which the chips of a mesh exchange values. The chips run in lock step, so a collective reads the
-// values of all chips and makes those of all chips. If several processes share the mesh, each of them does so
-// with all values, so that all have the same sums. A sum adds the values in the order of the chips, and
-// rounds to the data type after each addition.
+// values of all chips and makes the results of all chips. If several processes share the mesh, each process
+// computes with all values, so that all processes have the same sums. A sum adds the values in the order of
+// the chips, and rounds to the data type after each addition.
 #include <ATen/Functions.h>
 
 #include "kernels/kernels.h"
@@ -14,8 +14,8 @@ using Tensor = at::Tensor;
 using Tensors = std::vector<Tensor>;
 using Group = std::vector<size_t>;  // the numbers of chips
 
-// The groups of chips along an axis of the mesh: axis 0 joins the chips of a column, axis 1 those of a row.
-// Without an axis, all chips are one group.
+// The groups of chips along an axis of the mesh: axis 0 joins the chips of a column, axis 1 the chips of a
+// row. Without an axis, all chips are one group.
 std::vector<Group> groups_of(const Mesh& mesh, std::optional<int64_t> axis) {
   const auto rows = static_cast<size_t>(mesh.rows), columns = static_cast<size_t>(mesh.columns);
   std::vector<Group> groups(!axis ? 1 : *axis == 0 ? columns : rows);
@@ -78,7 +78,7 @@ int64_t dim_of(OpBuilder& op, const char* field, Slot slot) {
   return op.dim(op.attributes().integer(field), rank(op, slot));
 }
 
-// The library's collectives add, whichever type of reduction a program names, so only a sum is accepted.
+// The library's collectives always add, even if a program names another reduction. So only a sum is accepted.
 void require_sum(OpBuilder& op) {
   constexpr int64_t kSum = 0;
   const bool sums = op.attributes().integer("reduce_type") == kSum;
@@ -159,8 +159,8 @@ static size_t chip_at(OpBuilder& op, const char* field) {
   return static_cast<size_t>(place[0] * mesh.columns + place[1]);
 }
 
-// The receiver gets the sender's value. The other chips keep theirs of `optional_output_tensor`; without it,
-// the library leaves their results undefined, and here they are zero.
+// The receiver gets the sender's value. The other chips keep their values of `optional_output_tensor`.
+// Without this tensor, the library leaves their results undefined; here they are zero.
 static void point_to_point(OpBuilder& op) {
   const Slot in = op.in("in");
   const auto kept = op.maybe("optional_output_tensor");

@@ -239,8 +239,8 @@ static void conv1d(OpBuilder& op) {
   });
 }
 
-// The number of blocks of input channels in a weight prepared for a 3D convolution, which has `per_channel`
-// elements per channel.
+// The number of blocks of input channels in a weight that is prepared for a 3D convolution. The weight has
+// `per_channel` elements per input channel.
 static int64_t blocks_of_channels(OpBuilder& op, const Operands& o, int64_t per_channel) {
   const auto config = op.attributes().record("conv3d_config");
   const int64_t block = config ? config->integer("c_in_block") : 0;

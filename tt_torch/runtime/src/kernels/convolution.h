@@ -18,9 +18,9 @@ struct Convolution {
 // Reads and checks the attributes. Throws BinaryFormat errors.
 Convolution read_convolution(OpBuilder& op);
 
-// The type in which a convolution of a type is computed, and rounded once. On processors with AMX, the oneDNN
-// of torch 2.13.0 computes wrong sums of bfloat16, in eager PyTorch too, if a kernel of few channels is 8 or
-// more wide. Processors without AVX-512 have no fused ops of bfloat16.
+// The type in which a convolution of values of `type` is computed. The result is rounded once. On processors
+// with AMX, the oneDNN of torch 2.13.0 computes wrong sums of bfloat16, in eager PyTorch too, if a kernel of
+// few channels is 8 or more wide. Processors without AVX-512 have no fused ops of bfloat16.
 at::ScalarType computed_type(at::ScalarType type, int64_t kernel_width);
 
 // Forms of prepared operands (OpBuilder::opaque).

@@ -1,5 +1,5 @@
-// Prepares the weights of convolutions. The described shape of the result is that of the device library. The
-// value here has the form that our own convolutions need: packed by oneDNN, or the plain weight.
+// Prepares the weights of convolutions. The described shape of the result is the shape in the device library.
+// The value here has the form that our own convolutions need: packed by oneDNN, or the plain weight.
 #include "kernels/convolution.h"
 
 namespace tt::runtime::kernels {
@@ -8,7 +8,8 @@ namespace {
 
 using Tensor = at::Tensor;
 
-// The weight, rounded to the type that it has on the device, in the type in which the convolution computes.
+// The weight, rounded to its type on the device (`weights`), and then converted to the type in which the
+// convolution computes (`type`).
 Tensor rounded(const Tensor& weight, DataType weights, at::ScalarType type) {
   return to_value(weight, weights).to(type);
 }

@@ -60,8 +60,8 @@ static void constant(OpBuilder& op) {
   const auto volume = static_cast<size_t>(checked_volume(shape));
   op.require(element_size(dtype) && bytes.size() == volume * element_size(dtype),
              "the size of the constant's bytes is not that of its shape and type");
-  // The bytes belong to the binary, which outlives the plan. They are copied, because they may not be
-  // aligned.
+  // The bytes belong to the binary, which outlives the plan. They are copied, because it is possible that
+  // they are not aligned.
   const HostBuffer source{const_cast<uint8_t*>(bytes.data()), shape, {}, dtype};
   op.write(out, [=](Frame& f) {
     at::Tensor copy = at::empty({static_cast<int64_t>(bytes.size())}, at::kByte);
@@ -77,7 +77,7 @@ static void random(OpBuilder& op) {
   const int64_t seed = op.attributes().integer("seed");
   const Slot out = op.out();
   op.compute(out, [=, shape = op.spec(out).shape](Frame&) {
-    // A seed of zero means other numbers in each run. They come from PyTorch's default generator.
+    // With a seed of zero, each run has other numbers. They come from PyTorch's default generator.
     const std::optional<at::Generator> generator = seed ? std::optional(seeded(seed)) : std::nullopt;
     return at::empty(shape, at::kFloat).uniform_(low, high, generator);
   });

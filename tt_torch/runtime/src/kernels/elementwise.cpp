@@ -42,7 +42,7 @@ Tensor divide(const Tensor& a, const Tensor& b) {
 }
 
 // The exponent if it is one number for all elements, and the power is a square or a cube of floats. ATen
-// makes these of products, which is a quarter of the time of other powers.
+// computes these as products, in a quarter of the time of other powers.
 std::optional<double> product_power(const Tensor& x, const Tensor& exponent) {
   const bool one = exponent.numel() == 1 && exponent.dim() <= x.dim();
   if (!one || !x.is_floating_point() || x.scalar_type() != exponent.scalar_type()) return std::nullopt;
@@ -83,8 +83,8 @@ StepFn small_loop(Slot a, Slot b, Slot out, int64_t count, BinaryWrite otherwise
 #define ROW(name) \
   .write = WRITE(name), .compute = [](const Tensor& a, const Tensor& b) { return at::name(a, b); }
 
-// By the names of EltwiseBinaryOpType. Integers divide by truncation, for which ATen has no `out` function
-// with this signature.
+// The rows by the names of EltwiseBinaryOpType. A division of integers truncates; ATen has no `out` function
+// with this signature for it.
 constexpr wire::Named<BinaryRow> binary_rows[] = {
     {"Add", {ROW(add), .small = small_loop<std::plus<float>>, .exact = exact_sum}},
     {"Divide", {.write = WRITE(div), .compute = divide, .floats_only = true}},
@@ -102,7 +102,7 @@ constexpr wire::Named<BinaryRow> binary_rows[] = {
     {"Subtract", {ROW(sub), .small = small_loop<std::minus<float>>, .exact = exact_difference}},
 };
 
-// By the names of EltwiseBinaryCompositeOpType.
+// The rows by the names of EltwiseBinaryCompositeOpType.
 constexpr wire::Named<BinaryRow> composite_binary[] = {
     {"Atan2", {ROW(atan2)}},
     {"BitwiseAnd", {ROW(bitwise_and)}},
@@ -139,7 +139,8 @@ bool fits(const BinaryRow& row, DataType a, DataType b, DataType out) {
   return c10::canCast(c10::promoteTypes(storage_type(a), storage_type(b)), storage_type(out));
 }
 
-// The activations that a field names, as one function, which gives values of `dtype`; empty without any.
+// One function that applies all activations of a field in order, and gives values of `dtype`. It is empty if
+// the field has none.
 std::function<Tensor(const Tensor&)> fused_activations(OpBuilder& op, const char* field, DataType dtype) {
   std::vector<std::function<Tensor(const Tensor&)>> all;
   for (const wire::Record& unary : op.attributes().records(field))
@@ -152,8 +153,8 @@ std::function<Tensor(const Tensor&)> fused_activations(OpBuilder& op, const char
   };
 }
 
-// The row's function with the op's fused activations: one for each operand and one for the result. Empty if
-// the op has none.
+// The row's function with the op's fused activations of each operand and of the result. It is empty if the op
+// has no fused activations.
 Combine with_activations(OpBuilder& op, const BinaryRow& row, Slot a, Slot b, Slot out) {
   const auto left = fused_activations(op, "input_tensor_a_activations", op.spec(a).dtype),
              right = fused_activations(op, "input_tensor_b_activations", op.spec(b).dtype),
@@ -211,7 +212,7 @@ struct Conversion {
   bool from_steps, to_steps;  // whether input and result are integers that count steps, or real numbers
 };
 
-// By the names of EltwiseQuantizationOpType.
+// The conversions by the names of EltwiseQuantizationOpType.
 constexpr wire::Named<Conversion> conversions[] = {
     {"Dequantize", {true, false}}, {"Quantize", {false, true}}, {"Requantize", {true, true}}};
 

@@ -67,8 +67,8 @@ namespace {
 
 // What RowsGatherOp and RowsScatterOp share. Each batch of `in` is a list of rows, which are numbered like
 // the cells of a grid of the sizes `sizes`. `index` (batch x rank of the grid x blocks) has the first cell of
-// each block, which has the sizes `windows`; if its batch is 1, it is for all batches. With `column`, a row
-// is a single element.
+// each block. If the batch of `index` is 1, it is for all batches. A block has the sizes `windows`. With
+// `column`, a row is a single element.
 struct Blocks {
   int64_t batch, blocks, rows, width;  // rows per batch, elements per row
   std::vector<int64_t> sizes, strides, windows;
@@ -107,7 +107,7 @@ Tensor coordinates(const Blocks& b, const Tensor& starts, size_t d) {
   return starts.select(1, static_cast<int64_t>(d)).unsqueeze(-1) + steps;
 }
 
-// The numbers of rows as an index for gather and scatter, which need one per element.
+// The numbers of rows as an index for gather and scatter, which need one number per element.
 Tensor per_element(const Blocks& b, const Tensor& rows) {
   return rows.reshape({rows.size(0), b.blocks * b.block_rows, 1}).expand({b.batch, -1, b.width});
 }

@@ -1,5 +1,5 @@
 // Changes of placement, page layout and type. The host holds values in their logical shape, so a change of
-// placement or layout costs nothing there. The memory simulation still counts every result as an allocation
+// placement or layout needs no work there. The memory simulation still counts every result as an allocation
 // on the device.
 #include "kernels/kernels.h"
 
@@ -32,7 +32,7 @@ static void typecast(OpBuilder& op) {
   op.write(out, [source, out](Frame& f) { f[out].copy_(f[source]); });
 }
 
-// Reinterprets the bits of the host type, which are those on the device.
+// Reinterprets the bits of the host type. They are the same as the bits on the device.
 static void bitcast(OpBuilder& op) {
   const Slot source = op.in("in"), out = checked_out(op, source);
   const DataType from = op.spec(source).dtype, to = op.spec(out).dtype;

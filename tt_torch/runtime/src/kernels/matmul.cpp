@@ -14,7 +14,7 @@ using Tensor = at::Tensor;
 
 struct Product {
   Slot a, b, out;
-  std::optional<Slot> bias, added;  // `added` has the shape of the result: the bias, or of an absorbed add
+  std::optional<Slot> bias, added;  // `added` has the result's shape: a bias, or operand of an absorbed add
   bool transpose_a = false, transpose_b = false;
   Activation activation;
   at::ScalarType type = at::kFloat;  // the type in which the product is computed
@@ -73,8 +73,8 @@ Tensor plain_product(const Product& p, Frame& f) {
   return p.activation.apply ? p.activation.apply(result) : result;
 }
 
-// The product as the matrix unit rounds it, with an activation of the rounded result. The library adds a bias
-// of the result's shape after that, too.
+// The product as the matrix unit rounds it. The activation is applied to the rounded result. The library also
+// adds a bias of the result's shape after the rounding.
 Tensor exact_product(const Product& p, const matrix_unit::Accuracy& how, DataType result, Frame& f) {
   Tensor a = f[p.a].to(at::kFloat), b = f[p.b].to(at::kFloat);
   if (p.transpose_a) a = a.transpose(-1, -2);
@@ -88,14 +88,16 @@ Tensor exact_product(const Product& p, const matrix_unit::Accuracy& how, DataTyp
   return p.activation.apply ? p.activation.apply(value) : value;
 }
 
-// Whether the matrix unit computes the product: matrices of floats.
+// Whether the device is exact and its matrix unit computes the product. It computes products of float
+// matrices.
 bool is_exact(OpBuilder& op, const Product& p) {
   const auto &a = op.spec(p.a), &b = op.spec(p.b);
   return op.exact() && a.shape.size() > 1 && b.shape.size() > 1 && is_float(a.dtype) && is_float(b.dtype) &&
          is_float(op.spec(p.out).dtype);
 }
 
-// By the library's choice, float32 has all passes and float32 registers, and other types have neither.
+// The library's defaults for float32 are four passes and float32 registers. For other types, they are two
+// passes and bfloat16 registers.
 void compute_exactly(OpBuilder& op, const Product& p) {
   const DataType result = op.spec(p.out).dtype;
   const bool wide = op.spec(p.a).dtype == DataType::Float32;

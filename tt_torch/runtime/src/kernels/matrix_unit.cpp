@@ -17,7 +17,7 @@ constexpr int64_t kGroup = 8;   // products that are aligned to one exponent
 constexpr int64_t kDepth = 16;  // products of one instruction
 constexpr int kExponentBias = 127, kSignificandBits = 24, kTf32Drop = 13;
 
-// A TF32 number: the significand has 11 bits with the leading one, and a sign. Denormals are zeros.
+// A TF32 number. The significand has a sign and 11 bits, including the leading one. Denormals are zeros.
 struct Number {
   int exponent = 0, significand = 0;
 };
@@ -47,8 +47,8 @@ int64_t leading(int64_t magnitude, int bits) {
   return drop <= 0 ? magnitude : shifted(magnitude, drop, 0) << drop;
 }
 
-// The register's new value. All terms are aligned to the largest exponent; ties of a negative sum of products
-// go toward zero there. For a bfloat16 register, they then lose the bits that TF32 does not have.
+// The register's new value. All terms are aligned to the largest exponent. This rounds ties of a negative sum
+// of products toward zero. For a bfloat16 register, the terms then lose the bits that TF32 does not have.
 float accumulate(float dst, const std::array<Term, 2>& sums, bool float32) {
   const auto word = std::bit_cast<uint32_t>(dst);
   const int own = static_cast<int>(word >> 23 & 0xff);
@@ -70,7 +70,7 @@ float accumulate(float dst, const std::array<Term, 2>& sums, bool float32) {
 }
 
 // The bits of an operand that a phase uses. Odd phases use the lower bits of the right operand, and the last
-// two phases those of the left one.
+// two phases use the lower bits of the left operand.
 int left_bits(int significand, int phase) {
   const int magnitude = std::abs(significand), part = phase & 2 ? (magnitude & 15) << 3 : magnitude >> 4;
   return significand < 0 ? -part : part;
@@ -80,7 +80,7 @@ int right_bits(int significand, int phase) {
   return significand < 0 ? -part : part;
 }
 
-// The sum of eight products, each rounded to the unit of the one with the largest exponent.
+// The sum of eight products, each rounded to the unit of the product with the largest exponent.
 Term dot(const Number* left, const Number* right, int phase) {
   const int bias = -kExponentBias - (phase & 1 ? 5 : 0) - (phase & 2 ? 7 : 0);
   std::array<int, kGroup> exponents{};
@@ -115,8 +115,8 @@ float added_in_l1(float held, float block, bool float32) {
   return float32 ? held + block : static_cast<float>(c10::BFloat16(held + block));
 }
 
-// As above, in blocks of `block` numbers whose sums are added in L1. The last block begins with this sum in
-// the register, unless an op that is fused to the product needs the sum in L1.
+// An element of a product, in blocks of `block` numbers. The sums of the blocks are added in L1. The last
+// block begins with this sum in the register, unless an op that is fused to the product needs the sum in L1.
 float in_blocks(const Number* left, const Number* right, int64_t depth, int64_t block, bool reload,
                 const Accuracy& how) {
   float held = 0;
@@ -173,7 +173,7 @@ Tensor matrix_of(Tensor x, int64_t index) {
   return x;
 }
 
-// The larger operand gives the exponent, and the other one is rounded to its unit.
+// The larger operand gives the exponent. The other operand is rounded to the unit of this exponent.
 float sum_of(float a, float b, bool float32) {
   Number large = number_of(a), small = number_of(b);
   const auto order = [](const Number& x) { return std::pair(x.exponent, std::abs(x.significand)); };
@@ -238,7 +238,7 @@ Tensor scaled_sum(const Tensor& x, int64_t dim, bool columns, double scale, cons
 Tensor packed(const Tensor& value, DataType dtype) {
   if (storage_type(dtype) != at::kBFloat16) return value;
   const Tensor bits = value.contiguous().view(at::kInt);
-  // Infinities keep their bits, as the carry of other values may reach an infinity, but none goes beyond it.
+  // Infinities keep their bits. The carry of a finite value may reach an infinity, but not more.
   return bits.add(0x8000).bitwise_and(static_cast<int64_t>(-0x10000)).view(at::kFloat).to(at::kBFloat16);
 }
 

@@ -14,16 +14,17 @@ struct Accuracy {
   bool sums_in_l1 = false;  // sums of blocks are added in L1, not in the registers
 };
 
-// What the op asks for, or what the library chooses if the op leaves it open.
+// The accuracy in the op's compute config, or `of_library` if the op has no config.
 Accuracy accuracy_of(OpBuilder& op, const Accuracy& of_library);
 
-// The product of float32 matrices (..., M, K) and (..., K, N), as float32. The operands are cut to TF32.
-// A bias is float32, and is added after the product; shape (..., M, N) after broadcasting.
+// The product of float32 matrices (..., M, K) and (..., K, N), as float32. The operands are cut to TF32. A
+// bias is float32, and is added after the product. Its shape after broadcasting is (..., M, N).
 at::Tensor product(const at::Tensor& a, const at::Tensor& b, const at::Tensor& bias, const Accuracy& how);
 // The sum of two tensors, as float32 with the values of the register's type. The operands are cut to TF32.
 at::Tensor add(const at::Tensor& a, const at::Tensor& b, bool float32);
-// The sum of float32 values over one dimension times `scale`, which becomes 1. `columns`: it is not the last
-// dimension, so the values are the right operand of a product with a row of `scale`.
+// The sum of float32 values over dimension `dim`, times `scale`. The size of this dimension becomes 1.
+// `columns` means that `dim` is not the last dimension. Then the values are the right operand of a product
+// with a row of `scale`.
 at::Tensor scaled_sum(const at::Tensor& x, int64_t dim, bool columns, double scale, const Accuracy& how);
 
 // The value in the type of a result. The packer rounds float32 to bfloat16 with ties away from zero.

@@ -17,7 +17,7 @@ auto find(const char* name, const char* overload) {
   return c10::Dispatcher::singleton().findSchemaOrThrow(name, overload).typed<Signature>();
 }
 
-// Whether the fused ops take tensors of a type on this processor. Those of bfloat16 need AVX-512 or newer
+// Whether the fused ops take tensors of a type on this processor. Fused ops of bfloat16 need AVX-512 or newer
 // instructions, and raise an error without them.
 inline bool supports(at::ScalarType type) {
   static const bool narrow = find<bool()>("mkldnn::_is_mkldnn_bf16_supported", "").call();

@@ -31,8 +31,8 @@ constexpr wire::Named<Reduce> reductions[] = {
     {"Min", [](const Tensor& t, const Ints& dims, bool keep) { return at::amin(t, dims, keep); }},
 };
 
-// Sums and means of bf16 over one of the last two dimensions, which are products with ones on the matrix
-// unit. Returns false for other reductions.
+// Computes sums and means of bf16 over one of the last two dimensions. The matrix unit computes them as
+// products with a vector of equal numbers. Returns false for other reductions.
 bool reduce_exactly(OpBuilder& op, Slot source, Slot out) {
   const Ints dims = reduced_dims(op, source);
   const auto type = op.attributes().name_in("type");

@@ -21,7 +21,7 @@ struct UnaryRow {
   bool boolean = false;
 };
 
-// By the names of EltwiseUnaryOpType.
+// The rows by the names of EltwiseUnaryOpType.
 constexpr wire::Named<UnaryRow> rows[] = {
     {"Abs", {ROW(abs)}},
     {"Acos", {ROW(acos)}},
@@ -102,7 +102,7 @@ void clamp_tensor(OpBuilder& op, Slot source, Slot out) {
   op.compute(out, [=](Frame& f) { return at::minimum(at::maximum(f[source], f[minimum]), f[maximum]); });
 }
 
-// By the names of EltwiseUnaryCompositeOpType.
+// The builders by the names of EltwiseUnaryCompositeOpType.
 constexpr wire::Named<void (*)(OpBuilder&, Slot source, Slot out)> composite_unary[] = {
     {"Cbrt", cube_root}, {"ClampScalar", clamp_scalar}, {"ClampTensor", clamp_tensor}, {"Log1p", log1p}};
 

@@ -66,7 +66,7 @@ std::pair<std::shared_ptr<void>, std::span<std::byte>> map_file(const std::strin
 
 [[noreturn]] void damaged(const std::string& what) { refuse(kDamaged + what); }
 
-// The bytes of each tensor must follow those of another one, as in all files of safetensors.
+// The bytes of the tensors must follow each other without gaps, as in all files of safetensors.
 void require_no_gaps(std::vector<std::pair<int64_t, int64_t>> places, int64_t end) {
   std::sort(places.begin(), places.end());
   int64_t at = 0;

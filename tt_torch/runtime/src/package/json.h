@@ -16,8 +16,8 @@ using Json = nlohmann::json;
 
 [[noreturn]] inline void malformed(const std::string& what) { refuse("has a malformed manifest: " + what); }
 
-// Throws for text that is no JSON, with an error that begins with `otherwise`, and for text that is nested
-// deeply, since readers of the result are recursive.
+// Throws an error that begins with `otherwise` for text that is no JSON. Also throws for text that is nested
+// more than 200 levels deep, because readers of the result are recursive.
 inline Json parse(std::string_view text, const std::string& otherwise) {
   constexpr int kDeepest = 200;
   const auto shallow = [](int depth, Json::parse_event_t, Json&) {

@@ -36,7 +36,7 @@ Form form_of(const Json& json, const std::string& who) {
   return form;
 }
 
-// The form of each tensor; containers and other values are texts.
+// The form of each argument that is a tensor. Containers and other values have a text instead.
 std::map<std::string, Form> arguments_of(const Json& forms) {
   std::map<std::string, Form> found;
   for (const auto& [name, form] : forms.items())
@@ -70,7 +70,7 @@ std::vector<size_t> positions(const Json& json, size_t count) {
   return found;
 }
 
-// The keys of a JSON object that stands for a map from positions.
+// The position that a key of a JSON object means. The object stands for a map from positions.
 size_t key_position(const std::string& key, size_t count) {
   size_t number = 0;
   const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), number);
@@ -147,7 +147,7 @@ void read_interface(const Json& interface, Manifest& manifest) {
   if (manifest.places.size() != interface["outputs"].size()) malformed("a result of the graph has no place");
 }
 
-// Results that are views of an input of the graph. The memory of an input is known if its strides are.
+// Reads which results are views of an input of the graph. Such an input must have known strides.
 void read_views(const Json& json, Manifest& manifest) {
   for (const auto& [key, view] : object(json, "views").items())
     manifest.views.emplace(key_position(key, manifest.places.size()),

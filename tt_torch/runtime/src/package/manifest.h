@@ -1,4 +1,4 @@
-// What the manifest of a package says, as far as C++ can run it. The parts have the same names as in
+// The parts of a package's manifest that C++ can run. They have the same names as in
 // tt_torch/driver/package/manifest.py, which describes them.
 #pragma once
 
@@ -33,7 +33,8 @@ struct View {
 
 struct ProgramForm {
   std::vector<DataType> output_dtypes;
-  std::vector<std::optional<std::vector<int64_t>>> output_strides;  // none: row-major; an empty list: all are
+  // A result without strides is row-major. If the list is empty, all results are row-major.
+  std::vector<std::optional<std::vector<int64_t>>> output_strides;
   size_t constants;
 };
 
@@ -53,9 +54,9 @@ struct Manifest {
   std::map<std::string, Form> weights;
   std::vector<GraphInput> inputs;  // of the graph
   std::vector<size_t> written;     // inputs of the graph, whose new values are its first results
-  std::vector<size_t> tensors;     // the inputs of the program among those of the graph
+  std::vector<size_t> tensors;     // for each input of the program, its position in `inputs`
   int64_t seeds;  // random ops; if there are any, the program has an input with two numbers each
-  std::vector<std::variant<size_t, View>> places;  // the results of the graph among those of the program
+  std::vector<std::variant<size_t, View>> places;  // for each result of the graph, the program's result
   std::map<size_t, View> views;                    // the results of the graph that are views of its inputs
   std::map<size_t, Limit> limits;                  // by position among the inputs of the program
   std::vector<size_t> checked;                     // inputs of the program that the program "check" takes

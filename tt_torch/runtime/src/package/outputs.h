@@ -8,7 +8,7 @@
 namespace tt::runtime::package {
 
 // `results` is the number of the graph's results that the tree may have. Throws a Package error for a tree
-// that is malformed or has something unknown.
+// that is malformed or has an unknown part.
 std::vector<Output> outputs_of(const Json& tree, const Manifest& manifest, size_t results);
 
 }  // namespace tt::runtime::package

@@ -34,7 +34,7 @@ struct LoadedProgram {
   ProgramForm form;
   std::vector<Tensor> constants;
 
-  // Results in memory of the form that the manifest says.
+  // Runs the program. The results have the types and strides that the manifest gives.
   std::vector<at::Tensor> run(std::vector<Input> inputs) {
     inputs.insert(inputs.end(), constants.begin(), constants.end());
     std::vector<at::Tensor> results;
@@ -51,7 +51,7 @@ struct LoadedProgram {
   }
 };
 
-// The lowest and the highest of the integers.
+// The lowest and the highest of the integers; two zeros if there are none.
 std::pair<int64_t, int64_t> extremes(const HostBuffer& integers) {
   const at::Tensor x = view_of(integers);
   if (!x.numel()) return {0, 0};
@@ -177,7 +177,7 @@ NamedTensor Package::Impl::describe_output(const package::Output& output) const 
   return {output.name, shape, main.form.output_dtypes[source]};
 }
 
-// The inputs of the graph.
+// Checks the given arguments, and returns the inputs of the graph.
 std::vector<HostBuffer> Package::Impl::bind(const Buffers& given) const {
   for (const auto& [name, form] : manifest.arguments) {
     const auto found = given.find(name);

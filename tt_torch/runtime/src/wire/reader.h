@@ -26,7 +26,7 @@ class Record {
   const char* type_name() const { return type_->name; }
   bool has(std::string_view field) const;
 
-  // Scalars; an absent field has its default of the schema. A field of an enum has no number here, because
+  // Scalars. An absent field has its default from the schema. A field of an enum has no number here, because
   // the numbers of an enum differ between schemas: use name_in() or choose().
   int64_t integer(std::string_view field) const;
   double real(std::string_view field) const;
@@ -37,8 +37,7 @@ class Record {
   // The text of a string field, or the name of an enum field's value in the schema of this file. An absent
   // enum has its default. Returns nothing for a field that is absent and has no default.
   std::optional<std::string_view> name_in(std::string_view field) const;
-  // The value of the row with the name of the field's value. Throws an UnsupportedBinary error if there is
-  // none.
+  // The value of the row whose name is the field's value. Throws an UnsupportedBinary error if there is none.
   template <typename Value, size_t count>
   const Value& choose(std::string_view field, const Named<Value> (&rows)[count]) const {
     const auto name = name_in(field);

@@ -49,7 +49,7 @@ struct Type {
   uint16_t count;
   bool is_struct;
   uint16_t size, align;  // only of a struct
-  uint16_t slots;        // only of a table: as many slots as a table of a file may have
+  uint16_t slots;        // only of a table: the most slots that a table of a file may have
   std::span<const Field> all() const { return {fields, count}; }
 };
 

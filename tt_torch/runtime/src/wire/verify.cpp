@@ -21,7 +21,7 @@ constexpr size_t kPrefix = sizeof(fb::uoffset_t);
 constexpr uint16_t kVersionField = 0, kHashField = 1, kCommitField = 2;
 constexpr int kMaxDepth = 48;
 constexpr size_t kShownText = 60;  // bytes of an op's text that an error shows
-constexpr size_t kTableSize = 16;  // bytes that a table counts as, without the objects that it refers to
+constexpr size_t kTableSize = 16;  // bytes that a table counts for, without the objects that it refers to
 constexpr fb::uoffset_t kMaxTables = 4'000'000;
 // The limit for the bytes that a file describes, relative to its size. An object that several others refer to
 // counts for each of them. So the size of the file limits the work and the memory of a walk through its
@@ -106,7 +106,7 @@ class Checker {
   // type. The value is the number of bytes that the object describes.
   std::vector<std::unordered_map<const uint8_t*, size_t>> seen_;
   std::map<std::tuple<const uint8_t*, Base, int16_t>, size_t> walked_;
-  size_t walked_bytes_ = 0;  // bytes of all walked vectors; the vectors of an honest file do not overlap
+  size_t walked_bytes_ = 0;  // bytes of all walked vectors; the vectors of a valid file do not overlap
 };
 
 void Checker::type(const uint8_t* at, const Type& type, int depth) {
@@ -121,7 +121,7 @@ void Checker::type(const uint8_t* at, const Type& type, int depth) {
   seen[at] = spent_ - before;
 }
 
-// A field that the schema does not have could change what the table means, so it is not passed over.
+// A field that the schema does not have could change what the table means, so it is an error.
 void Checker::slots(const uint8_t* table, const Type& type) {
   const uint8_t* vtable = table - fb::ReadScalar<fb::soffset_t>(table);
   const int found = fb::ReadScalar<fb::voffset_t>(vtable) / 2 - 2;
@@ -215,8 +215,8 @@ void Checker::element(const uint8_t* at, const Type& owner, const Field& f, int 
   if (f.element == Base::Object) type(pointed, schema_->types[f.type], depth + 1);
 }
 
-// The version of tt-mlir that wrote a file with an unknown schema, as far as the root table can be read
-// without a schema.
+// The version of tt-mlir that wrote a file with an unknown schema. It is read from the fields of the root
+// table that can be read without a schema.
 std::string writer(Checker& checker, const uint8_t* root) {
   std::string text = "tt-mlir";
   if (const uint8_t* at = checker.field(root, kVersionField, "version", 8, 4))

@@ -1,5 +1,5 @@
-// Converts between tensors on the device and CPU tensors over the same memory, on which kernels compute.
-// These functions are for kernels outside of this library too.
+// Converts between tensors on the device and CPU tensors over the same memory. Kernels compute on the CPU
+// tensors. These functions are for kernels outside of this library too.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -18,7 +18,7 @@ struct CustomCall {
   std::vector<HostBuffer> outputs;  // row-major memory, which the kernel fills
 };
 
-// The kernel of an op. An exception of it ends the run with a Kernel error.
+// The kernel of an op. If it throws an exception, the run ends with a Kernel error.
 using CustomKernel = std::function<void(const CustomCall&)>;
 
 // Registers the kernel of an op. A later registration replaces it, for the programs that are loaded after it.

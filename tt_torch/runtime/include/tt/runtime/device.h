@@ -14,8 +14,8 @@ namespace tt::runtime {
 
 enum class Arch : uint8_t { WormholeB0, Blackhole };
 
-// Writes the values of all chips of a mesh to `all`, in the order of the chips. `own` has those of this
-// process. All processes call it for the same ops in the same order. `op` names the op, for errors.
+// Writes the values of all chips of a mesh to `all`, in the order of the chips. `own` has the values of this
+// process's chips. All processes call it for the same ops in the same order. `op` names the op, for errors.
 using Gather =
     std::function<void(const std::string& op, std::span<const std::byte> own, std::span<std::byte> all)>;
 
@@ -29,8 +29,8 @@ struct DeviceOptions {
   int64_t l1_bank_size = 0;      // bytes of L1 per core; 0: the size of the architecture
   int64_t host_memory_size = 0;  // bytes that the host tensors of one run may take; 0: all installed memory
   bool allow_host_code = false;  // run the machine code that a binary has for the host
-  bool exact = false;            // round as the matrix unit of a chip, which is slow
-  // Of a mesh that several processes share: the first chip of this process, the number of its chips (0: all
+  bool exact = false;            // round as the matrix unit of a chip does; this is slow
+  // For a mesh that several processes share: the first chip of this process, the number of its chips (0: all
   // chips of the mesh), and how values come from the other processes.
   int64_t first_chip = 0, own_chips = 0;
   Gather gather{};

@@ -34,15 +34,15 @@ class TT_RUNTIME_API Executable {
   // kernel.
   Executable(const Binary& binary, size_t program, const Device& device);
 
-  // The inputs of a program for a mesh are those of the first chip, then those of the second one, and so on;
-  // so are its outputs. Chips may have the same input.
+  // A program for a mesh takes the inputs of the first chip, then the inputs of the second chip, and so on.
+  // Its outputs have the same order. Chips may have the same input.
   // Writes the results into `outputs`, converted to the data types of these buffers. Thread-safe: concurrent
   // calls run one after the other. A call from inside the executable's own callback throws a Busy error;
   // another executable may be called there.
   void run(std::span<const Input> inputs, std::span<const HostBuffer> outputs);
 
-  // Sets the callback; an empty function removes it. If set from inside a callback, it is used from the next
-  // run on.
+  // Sets the callback; an empty function removes it. A callback that is set from inside a callback is used
+  // from the next run on.
   void set_callback(OpCallback callback);
   const ProgramInfo& info() const;
   ProgramMemory memory() const;  // may be called from inside a callback

@@ -11,9 +11,9 @@
 
 namespace tt::runtime::kernels {
 
-// activation(x @ weight.T + bias), as one kernel if oneDNN has it. x has the shape (..., K), weight (N, K).
-// `activation` is a name as in MatmulOp ("relu", "gelu", ..., "" for none). Another name throws an
-// UnsupportedBinary error.
+// activation(x @ weight.T + bias), as one kernel if oneDNN has it. x has the shape (..., K), weight (N, K),
+// and the result (..., N). `activation` is a name as in MatmulOp ("relu", "gelu", ..., "" for none). Another
+// name throws an UnsupportedBinary error.
 TT_RUNTIME_API at::Tensor linear(const at::Tensor& x, const at::Tensor& weight,
                                  const std::optional<at::Tensor>& bias, const std::string& activation);
 

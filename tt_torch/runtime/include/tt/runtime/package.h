@@ -22,7 +22,7 @@ struct NamedTensor {
 class TT_RUNTIME_API Package {
  public:
   // Maps the file into memory, compares its hashes and plans its programs. Weights are not copied, so the
-  // file must stay as it is while the package exists. Throws a Package error for a damaged, foreign or newer
+  // file must not change while the package exists. Throws a Package error for a damaged, foreign or newer
   // file, and for a model that needs Python. It also throws what Binary::load and Executable throw.
   static Package load(const std::string& path, const Device& device);
 

@@ -16,7 +16,7 @@ struct HostBuffer {
   std::vector<int64_t> shape, strides;
   DataType dtype = DataType::Float32;
   bool on_device = false;  // the memory belongs to a device, which has counted it already
-  bool unwanted = false;   // of an output: it is not written, and there is no memory
+  bool unwanted = false;   // for an output: it has no memory and is not written
 };
 
 // A view of memory whose elements are in row-major order without gaps.
@@ -24,9 +24,9 @@ TT_RUNTIME_API HostBuffer row_major(void* data, std::vector<int64_t> shape, Data
 
 // A tensor that stays between calls, with a version number that is unique in the process. It borrows the
 // caller's memory and keeps `owner` alive if `spec` is on the host, or if the memory is already on the device
-// in the data type of `spec`. Otherwise it owns a converted copy and an allocation on the device. A
-// part for a later chip of a mesh does not count: it has no allocation of its own, because all chips have the
-// same ones as the first. The messages of errors begin with `who`.
+// in the data type of `spec`. Otherwise it owns a converted copy and an allocation on the device. For a part
+// of a later chip of a mesh, `counts` is false: the part has no allocation of its own, because all chips have
+// the same allocations as the first. The messages of errors begin with `who`.
 class TT_RUNTIME_API Tensor {
  public:
   Tensor() = default;
@@ -34,18 +34,17 @@ class TT_RUNTIME_API Tensor {
                        std::shared_ptr<void> owner = nullptr, const std::string& who = "tensor",
                        bool counts = true);
 
-  // State: a tensor that programs update in place. The emulated device and the host share its memory, so each
-  // of them sees the writes of the other at once; it has an allocation on the device. Throws an InputDtype
-  // error for memory whose elements are not in row-major order and in the data type of `spec`.
+  // State: a tensor that programs update in place. The emulated device and the host share its memory, so a
+  // write of one is visible to the other at once. The tensor has an allocation on the device. Throws an
+  // InputDtype error for memory whose elements are not in row-major order and in the data type of `spec`.
   static Tensor state(const Device& device, const TensorSpec& spec, const HostBuffer& source,
                       std::shared_ptr<void> owner = nullptr, const std::string& who = "tensor");
 
   const TensorSpec& spec() const;
   uint64_t version() const;
 
-  // Gives up the tensor's memory, as far as the programs that have run do not need it. The owner must have
-  // given it up, too. A program that needs it later throws a ReleasedWeight error with the name of the
-  // weight.
+  // Gives up the tensor's memory, unless a program that has run still needs it. The owner must have given it
+  // up, too. A program that needs it later throws a ReleasedWeight error with the name of the weight.
   void release(const std::string& weight);
   explicit operator bool() const { return impl_ != nullptr; }
 
