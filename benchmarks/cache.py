@@ -1,7 +1,8 @@
-"""The first and the second process that compile a model, with an empty compile cache before the first one.
+"""Compares the first process that compiles a model with the second one. The compile cache is empty before the first.
 
 Compile time beyond Dynamo's own is the time in the backend: AOTAutograd, our passes and stages, the binary, or the look
-into the cache. The whole time also has Dynamo's capture; it is the time of the first call minus that of a later one.
+into the cache. The whole time also includes Dynamo's capture. It is the time of the first call minus the time of a
+later call.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The model of the chips (docs/profiling.md) beside the figures that Tenstorrent publishes, with the error of each.
 
-Nothing here was measured by us. The three figures of a chip that nobody publishes are found by least squares from the
-times of matrix products, so the products show how well the form of the model fits, and the whole models how well it
-predicts: they take no part in the fit.
+We measured nothing here. Nobody publishes three of a chip's figures. They are found by least squares from the times of
+matrix products, so the products show how well the form of the model fits. Whole models take no part in the fit, so they
+show how well the model predicts.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from tt_torch.wire.facts import TILE, Op
 
 ARCHS = {"n150": ("wormhole_b0", "Wormhole_b0"), "p150": ("blackhole", "Blackhole")}
 FITTED = ("unpack", "step", "first")
-# tt-metal's ResNet-50, ViT and BERT use LoFi or HiFi2 products and weights in bfp8. Its activations are bfp8 as well,
-# and ours are not.
+# tt-metal's ResNet-50, ViT and BERT use LoFi or HiFi2 products and weights in bfp8. Their activations are bfp8, too;
+# ours are not.
 CHEAP = {"math_fidelity": "lofi", "weight_dtype": "bfp8_b", "fp32_dest_acc_en": False}
 
 

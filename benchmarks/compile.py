@@ -2,7 +2,8 @@
 
 The compile time is the time of the first call minus the time of a later one. The part from StableHLO to the binary is
 shown, too. The last table compiles Llama 3 8B and shallower models of its width, with weights on `meta`, ahead of time.
-tt-mlir's C++ compiler takes 1.2 s for it with ResNet-50, and 0.8 s with BERT-base, on a machine like ours.
+From StableHLO to the binary, tt-mlir's C++ compiler takes 1.2 s with ResNet-50, and 0.8 s with BERT-base, on a machine
+like ours.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The time of one token of Llama 3 8B on the chips, by the profile's model, beside the figures that tt-metal publishes.
 
 The weights are on `meta`, so that nothing is computed and no memory is needed for them. On the device they are in bfp8,
-or partly in bfp4, as those of the hand-written model are. docs/profiling.md has the model, and docs/generation.md
+or partly in bfp4, like the weights of the hand-written model. docs/profiling.md has the model, and docs/generation.md
 says what the gap consists of.
 """
 
@@ -65,7 +65,7 @@ class Step(torch.nn.Module):
 
 
 def cost(step: Step, arch: str, weights: str) -> dict[str, float]:
-    """Device ops, bytes of DRAM traffic, and modelled seconds of a step: all, and those of matrix products."""
+    """A step's number of device ops, modelled seconds, seconds of matrix products, and bytes of DRAM traffic."""
     ids = torch.zeros(1, 1, dtype=torch.int64)
     by_layer = PRECISIONS[weights]
     config = tt_torch.CompilerConfig(dtype="bf16", weight_dtype="bfp8_b", arch=arch, precision=by_layer)

@@ -1,7 +1,7 @@
 """The time of one token of a language model against the length of its cache, and the bytes that cross per token.
 
 The model has two layers of the size of Llama 3.2 1B, in bfloat16, and a static cache. Each side decodes one token at a
-time; attention reads the whole cache, so that its share grows with the length. Nothing else may.
+time. Attention reads the whole cache, so its share grows with the length. Nothing else may grow.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     python -m benchmarks legality
 
-2,000 programs are drawn. Those on which the verdicts differ are listed by kind, with their number.
+2,000 programs are drawn. The programs on which the verdicts differ are counted and listed by kind.
 """
 
 from __future__ import annotations
@@ -263,7 +263,7 @@ class Drawing:
 
 
 class Case:
-    """Operands (None is an absent one, a list a variadic one), attributes, and results if no rule infers them."""
+    """Operands (None for an absent one, a list for a variadic one), attributes, and results if no rule infers them."""
 
     def __init__(self, operands: list[Any], attributes: dict[str, Any] | None = None, results: Any = None) -> None:
         self.operands, self.attributes, self.results = operands, attributes or {}, results
@@ -305,7 +305,7 @@ def programs(draw: st.DrawFn, context: ir.Context) -> ir.Module:
 
 
 def build(name: str, case: Case, buffer: str, flip: bool = False) -> ir.Module:
-    """A function `main` with one op. With `flip`, its results are row major if the rule says tiles, and vice versa."""
+    """A function `main` with one op. `flip` exchanges tiles and row major in the layouts of its results."""
     module = ir.Module.create()
     given_values = [v for entry in case.operands for v in (entry if isinstance(entry, list) else [entry]) if v]
     with ir.InsertionPoint(module.body):

@@ -1,7 +1,7 @@
 """Resident memory of compiling and running models, beyond what imports take, as a multiple of the size of the weights.
 
-The weights are counted in the dtype in which the model computes: those of a float32 model that is compiled with
-`dtype="bf16"` count two bytes each.
+The weights are counted in the dtype in which the model computes. So each weight of a float32 model that is compiled
+with `dtype="bf16"` counts two bytes.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _by_torch_compile(network: torch.nn.Module, inputs: object, dtype: str | Non
     return torch.compile(network, backend="tt", options={"dtype": dtype})
 
 
-# Functions that make what is called, of the model, its inputs and the option `dtype`.
+# Each function takes the model, its inputs and the option `dtype`, and returns the function that is measured.
 SIDES: dict[str, Callable[..., Callable[..., object]]] = {
     "eager": lambda network, inputs, dtype: network,
     "inductor": lambda network, inputs, dtype: torch.compile(network),

@@ -1,11 +1,12 @@
 """The time of one token of Llama 3 70B on 1 to 32 chips, by the profile's model. No time here was measured on a chip.
 
-Weights are on `meta`, in bfp8 on the device. Each chip has a part of the heads and of the MLP. On 32 chips, heads are
-split over the 8 columns of a 4x8 mesh, because the model has 8 heads of keys, and the MLP over all chips.
+The weights are on `meta`; on the device, they are in bfp8. Each chip has a part of the heads and of the MLP. On 32
+chips, heads are split over the 8 columns of a 4x8 mesh, because the model has 8 heads of keys. The MLP is split over
+all chips.
 
-All layers of the model are alike, so the figures are those of a program with LAYERS of them, and the difference of two
-programs for each further one. `python -m benchmarks.mesh_cost 1 8 80` prints those of a program with all 80, and how
-long it takes to compile.
+All layers of the model are alike. So two programs are compiled, one with LAYERS layers and one with twice as many.
+Their difference is the cost of LAYERS further layers. `python -m benchmarks.mesh_cost 1 8 80` prints the figures of a
+program with all 80 layers, and how long it takes to compile.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ def run(threads: int) -> None:
 
 
 def _whole_model(arch: str, mesh: tuple[int, int], threads: int) -> dict[str, float]:
-    """The figures of all layers, from those of two programs."""
+    """Computes the figures of all layers from the figures of two programs."""
     few, more = (in_process("benchmarks.mesh_cost", *map(str, (*mesh, n, arch, threads))) for n in (LAYERS, 2 * LAYERS))
     further = (ALL_LAYERS - LAYERS) / LAYERS
     return {name: few[name] + further * (more[name] - few[name]) for name in few}
@@ -77,7 +78,7 @@ def _split(step: Step, mesh: DeviceMesh) -> None:
             (mlp.down_proj, [Shard(1)] * 2),
         ):  # fmt: skip
             linear.weight = torch.nn.Parameter(distribute_tensor(linear.weight, mesh, placements), False)
-        for linear in (attention.o_proj, mlp.down_proj):  # else DTensor sums wherever the result is read
+        for linear in (attention.o_proj, mlp.down_proj):  # otherwise DTensor sums at each read
             linear.register_forward_hook(lambda module, given, result: result.full_tensor())
     head = step.net.lm_head
     head.weight = torch.nn.Parameter(distribute_tensor(head.weight, mesh, [Shard(0)] * 2), False)
@@ -87,7 +88,7 @@ def _split(step: Step, mesh: DeviceMesh) -> None:
 
 
 def _compiled(mesh: tuple[int, int], layers: int, arch: str) -> bytes:
-    """The binary of a step on a mesh of chips, which this process has no longer than the compilation takes."""
+    """The binary of a step on a mesh of chips. This process has the mesh only during the compilation."""
     step, ids = Step(layers, CACHE, vocab_size=128256, **SIZES).eval(), torch.zeros(1, 1, dtype=torch.int64)
     config = tt_torch.CompilerConfig(dtype="bf16", weight_dtype="bfp8_b", arch=arch)
     if mesh == (1, 1):
@@ -101,7 +102,7 @@ def _compiled(mesh: tuple[int, int], layers: int, arch: str) -> bytes:
 
 
 def cost(mesh: tuple[int, int], layers: int, arch: str) -> dict[str, float]:
-    """Seconds by what bounds the ops; bytes of weights on a chip and over links; numbers of ops; seconds to compile."""
+    """Seconds by what bounds the ops, bytes of a chip's weights, bytes over links, counts of ops, time to compile."""
     start = time.perf_counter()
     message = decode(_compiled(mesh, layers, arch))
     compiling = time.perf_counter() - start

@@ -1,7 +1,7 @@
 """The optimization levels: ops, traffic, modelled time, L1 as we and the library count it, and the time to compile.
 
-The time is that of the profile's model of the chips (docs/profiling.md), not a measurement. `python -m benchmarks
-chips` has it beside figures that tt-metal publishes.
+The time comes from the profile's model of the chips (docs/profiling.md); it is not measured. `python -m benchmarks
+chips` compares that model with figures that tt-metal publishes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What a decoder's results lose by the fidelity of products, the registers that add up, and the type of weights.
 
-An exact emulated device computes, on which matrix products and additions of bfloat16 have the roundings of a chip, and
-attention and norms have not. The weights are random, with seed 0, so the figures are no more than an example.
+The decoder runs on an exact emulated device. There, matrix products and additions of bfloat16 are rounded as on a chip,
+but attention and norms are not. The weights are random, with seed 0, so the figures are only an example.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def decoder() -> tuple[torch.nn.Module, torch.Tensor]:
 
 
 def loss(model: torch.nn.Module, ids: torch.Tensor, device: Device, config: CompilerConfig) -> tuple[float, float]:
-    """The correlation with eager float32, and the difference from it in RMS, relative to its RMS."""
+    """The correlation with eager float32, and the RMS of the difference relative to the RMS of eager float32."""
     options = BackendOptions(compiler_config=config, devices=[device])
     with torch.no_grad():
         want = model(ids).logits.double().flatten()

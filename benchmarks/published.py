@@ -35,8 +35,8 @@ UTILIZATION = {
     ("p150", "BFP_BFloat4", "LoFi"):
         [10.85, 27.51, 38.21, 50.65, 67.13, 76.38, 82.30, 83.96, 85.87, 87.42, 87.85, 88.62, 89.27],
 }  # fmt: skip
-# Two products that take five times as long as their neighbours, with every data type, and by the clock of the host: the
-# library chooses another configuration for them. The fit leaves them out, and the table has them.
+# Two products take five times as long as their neighbours. This is so with every data type, and also by the clock of
+# the host: the library chooses another configuration for them. The fit leaves them out, but the table has them.
 ODD = {("n150", (512, 1024, 1024)), ("n150", (512, 1024, 2048))}
 
 

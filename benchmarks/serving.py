@@ -25,7 +25,7 @@ from benchmarks.common import table
 
 KINDS = 64  # different requests
 MAX_LENGTH = 192
-LEAVES = {"cancels": 7, "is gone": 12}  # one client in so many
+LEAVES = {"cancels": 7, "is gone": 12}  # one in this number of clients
 
 
 @dataclass(frozen=True)

@@ -83,7 +83,7 @@ def paint(network: Network, size: int, seed: int, steps: int) -> list[torch.Tens
 
 @torch.no_grad()
 def lowest_pcc(network: Network, reference: Network, states: list[torch.Tensor]) -> float:
-    """The lowest PCC of the noise that both find in the same pictures, which are those of one run."""
+    """The lowest PCC between the noise that both networks find in the same pictures. One run made these pictures."""
     moments = make_scheduler(len(states) - 1).timesteps
     inputs = [(state[None], moment.float().view(1)) for state, moment in zip(states, moments, strict=False)]
     return min(calculate_pcc(network(*each), reference(*each)) for each in inputs)

@@ -61,8 +61,8 @@ def pixels_of(image: Image.Image) -> torch.Tensor:
 def pyramid(image: Image.Image, smallest: int) -> tuple[torch.Tensor, list[tuple[float, int, int, int]]]:
     """The photograph in several sizes, side by side in one picture (1 x 3 x H x W), so that one program suffices.
 
-    In the first, a face of `smallest` pixels is as large as P-Net's window. Also returns for each level: its scale, the
-    column of its first window, and the numbers of its rows and columns of windows.
+    In the first size, a face of `smallest` pixels is as large as P-Net's window. Also returns for each level: its
+    scale, the column of its first window, and the numbers of its rows and columns of windows.
     """
     scale, levels, left = WINDOW / smallest, [], 0
     pictures = []
@@ -166,7 +166,7 @@ def draw(image: Image.Image, faces: Faces, path: Path) -> None:
 
 
 def table(cpu: Faces, device: Faces) -> Table:
-    """Each face of the device, the probability, and how much its box overlaps the nearest of the CPU."""
+    """Each face of the device, its probability, and how much its box overlaps the nearest box of the CPU."""
     shown = Table()
     for title in ("face", "left, top, right, bottom", "probability", "overlap with the CPU's"):
         shown.add_column(title, justify="left" if title == "face" else "right")
@@ -178,7 +178,7 @@ def table(cpu: Faces, device: Faces) -> Table:
 
 
 def same_faces(cpu: Faces, device: Faces, least: float) -> bool:
-    """Whether each face of the one is a face of the other."""
+    """Whether CPU and device find equally many faces, and each overlaps a face of the other by at least `least`."""
     if len(cpu.boxes) != len(device.boxes):
         return False
     overlaps = overlap(device.boxes, cpu.boxes)

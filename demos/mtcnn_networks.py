@@ -37,7 +37,7 @@ def _convolution(inputs: int, outputs: int, size: int) -> list[nn.Module]:
 
 
 def _pool(size: int, whole: bool = False) -> nn.Module:
-    """Maxima with stride 2. Unless only `whole` windows count, the last ones may reach over the edge."""
+    """Maxima with stride 2. With `whole`, only whole windows count; otherwise the last ones may reach over the edge."""
     return nn.MaxPool2d(size, 2, ceil_mode=not whole)
 
 
@@ -63,7 +63,7 @@ def output_network() -> Network:
 
 
 def _with_weights(network: Network, name: str) -> Network:
-    """Keras stores a convolution's weight as H x W x in x out, a dense one as in x out, a PReLU's as 1 x 1 x C."""
+    """Loads the weights. Keras has H x W x in x out for a convolution, in x out for a layer, 1 x 1 x C for a PReLU."""
     arrays = [torch.tensor(a) for a in joblib.load(installed("mtcnn") / "assets" / "weights" / f"{name}.lz4")]
     orders = {1: (0,), 2: (1, 0), 3: (2, 0, 1), 4: (3, 2, 0, 1)}
     with torch.no_grad():

@@ -57,7 +57,7 @@ Network = Callable[[torch.Tensor], torch.Tensor]
 
 @dataclass
 class Line:
-    """A line of text: its box (left, top, right, bottom) in pixels, what it says, and the mean probability of that."""
+    """A line: its box (left, top, right, bottom) in pixels, its text, and the mean probability of its characters."""
 
     box: tuple[int, int, int, int]
     text: str

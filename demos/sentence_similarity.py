@@ -54,7 +54,10 @@ def load_encoder() -> tuple[Any, SentenceEncoder]:
 
 
 def read_sentences(given: list[str], file: Path | None) -> list[str]:
-    """The sentences that the user gave, on the command line and in the file. If there are none, ours."""
+    """The sentences of the command line and of the file, or SENTENCES if the user gave none.
+
+    Raises BadParameter if the file cannot be read, or if the user gave fewer than two sentences.
+    """
     try:
         lines = file.read_text("utf-8").splitlines() if file else []
     except (UnicodeDecodeError, OSError) as error:

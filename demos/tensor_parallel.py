@@ -60,7 +60,7 @@ def bytes_per_chip(model: torch.nn.Module) -> int:
 
 
 def on(chips: int, model: LlamaForCausalLM, ids: torch.Tensor) -> dict[str, Any]:
-    """The logits of the model on so many chips, and facts about its program."""
+    """The logits of the model on this number of chips, and facts about its program."""
     parallel = copy.deepcopy(model)
     if chips > 1:
         parallelize_module(parallel, init_device_mesh("tt", (chips,)), plan(model.config.num_hidden_layers))

@@ -80,7 +80,10 @@ def load_model() -> Silero:
 
 
 def read_sound(path: Path) -> torch.Tensor:
-    """The samples of a .wav file, from -1 to 1, with all channels mixed, at 16 kHz. Raises BadParameter without any."""
+    """The samples of a .wav file, from -1 to 1, with all channels mixed, at 16 kHz, as a float32 tensor.
+
+    Raises BadParameter if the file cannot be read or has no samples.
+    """
     try:
         with wave.open(str(path)) as file:
             width, channels, rate = file.getsampwidth(), file.getnchannels(), file.getframerate()

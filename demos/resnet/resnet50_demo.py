@@ -65,7 +65,7 @@ def _classifier(model: ResNetForImageClassification) -> Classifier:
 
 
 def _pretrained() -> torch.nn.Module:
-    """Loads from the local cache, or from the hub if it answers a first, short request. Downloads retry for long."""
+    """Loads from the local cache, or from the hub if it answers a short request. A download itself retries for long."""
     try:
         return ResNetForImageClassification.from_pretrained(PRETRAINED, local_files_only=True)
     except OSError:
@@ -119,7 +119,7 @@ def main(
 ) -> None:
     """Classifies photographs with ResNet-50 on the device and compares with PyTorch on the CPU.
 
-    Without pretrained weights, the names by EfficientNet-Lite0, which has them, are shown beside.
+    If there are no pretrained weights, the names of EfficientNet-Lite0, whose weights are pretrained, are shown, too.
     """
     if image and run_interactive:
         raise typer.BadParameter("with --run_interactive, photographs are named when it asks", param_hint="--image")

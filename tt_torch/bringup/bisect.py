@@ -29,7 +29,7 @@ _SCRIPT_SECONDS = 300
 
 
 class Part:
-    """Some nodes of a graph, which are computed from the known values of the others; it returns the node `output`."""
+    """Some nodes of a graph. They are computed from known values of other nodes, and the node `output` is returned."""
 
     def __init__(self, nodes: Iterable[Node], output: Node) -> None:
         self.output = output
@@ -40,7 +40,7 @@ class Part:
         return GraphModule(torch.nn.Module(), self.graph())
 
     def graph(self, attributes: Collection[Node] = ()) -> Graph:
-        """The part as a graph. Its inputs are placeholders, but for those in `attributes`, which are attributes."""
+        """The part as a graph. Inputs in `attributes` become attributes, and the other inputs become placeholders."""
         graph = Graph()
         new: dict[Node, Node] = {}
         for n in self.inputs:
@@ -110,7 +110,7 @@ class Bisector:
         return differs(got, self.values[part.output.name], self.required)
 
     def value(self, node: Node) -> torch.Tensor:
-        """The value of a node in the run, or ones without a run: then the part already fails to compile."""
+        """The value of a node in the run. Without a run, it is ones, because the part fails to compile in any case."""
         if self.values is None:
             return torch.ones(node.meta["val"].shape, dtype=node.meta["val"].dtype)
         return self.values[node.name].detach().clone()

@@ -1,4 +1,4 @@
-"""`tt-torch verify`: a program's graphs compared with eager PyTorch, op by op."""
+"""`tt-torch verify` compares a program's graphs with eager PyTorch, op by op."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ from tt_torch.dynamo.types import Argument, Arguments, Function, Result
 from tt_torch.files import write, write_new
 from tt_torch.wire import locations
 
-# Differences up to this count as rounding. The correlation says nothing there: that of zeros is not defined.
+# Differences up to this count as rounding. The correlation says nothing there: it is not defined for zeros.
 ROUNDING = 1e-6
 _CPU = torch.device("cpu")
 

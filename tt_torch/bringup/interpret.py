@@ -1,4 +1,7 @@
-"""Values inside a StableHLO program, by StableHLO's own interpreter, in a worker process: it is slow, and may abort."""
+"""Computes values inside a StableHLO program with StableHLO's own interpreter.
+
+The interpreter is slow and can abort, so it runs in a worker process.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ LARGEST = 1 << 16  # elements of a program's inputs: the interpreter takes some 
 
 
 def fill_in(file: str) -> Outcome:
-    """Computes the inputs and results that are missing in an op's file, from those that are known."""
+    """Computes the inputs and results that are missing in an op's file, from the known ones."""
     work = torch.load(file, weights_only=False)
     program = work.pop("slice")
     if program and sum(t.numel() for t in program["inputs"]) <= LARGEST:
@@ -49,7 +52,7 @@ def evaluate(bytecode: bytes, inputs: Sequence[torch.Tensor]) -> list[torch.Tens
 
 
 def _replace_constants(function: Function) -> None:
-    """The interpreter knows StableHLO only; torch-mlir leaves some constants of another dialect."""
+    """Replaces constants of the dialect arith, which torch-mlir leaves. The interpreter knows only StableHLO."""
     for op in list(block(function).operations):
         op = op.operation
         if op.name == "arith.constant":
@@ -59,7 +62,7 @@ def _replace_constants(function: Function) -> None:
 
 
 def _widen_results(function: Function) -> None:
-    """numpy has no bfloat16: such results are returned as float32."""
+    """Converts bfloat16 results to float32, because numpy has no bfloat16."""
     *_, end = block(function).operations
     end = end.operation
     for i, value in enumerate(end.operands):

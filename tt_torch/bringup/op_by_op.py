@@ -68,8 +68,8 @@ class OpByOp:
 
 
 def run_module(module: ir.Module, inputs: Sequence[torch.Tensor], config: CompilerConfig) -> None:
-    """Takes a StableHLO module apart, which is changed on the way, and fills the results file; `inputs` are the
-    arguments of `main`. There are golden results where StableHLO's interpreter can compute them."""
+    """Takes a StableHLO module apart, and fills the results file. The module is changed. `inputs` are the arguments of
+    `main`. Ops have golden results if StableHLO's interpreter can compute them."""
     flatten(module, lambda op: False, RULES.names)
     records = _records(config)
     with tempfile.TemporaryDirectory(prefix="tt_torch_op_by_op_") as folder:
@@ -189,7 +189,7 @@ def _outcome(file: Path, outcome: Outcome) -> tuple[str, Outcome]:
     work = torch.load(file, weights_only=False)
     written = Path(f"{file}.json")
     record = json.loads(written.read_bytes()) if written.exists() else work["record"]
-    if "message" in outcome:  # of the engine, not of the worker
+    if "message" in outcome:  # the engine wrote it, not the worker
         record |= {"verdict": outcome["verdict"], "error": outcome["error"], "runtime_stack_dump": outcome["message"]}
     return work["key"], record
 

@@ -32,7 +32,7 @@ class SingleOp:
     args: tuple[Argument, ...]
     kwargs: Arguments
     roles: list[str]  # of the inputs: input, parameter or constant
-    results: list[int] | None  # which of several results are read; None for an op with one
+    results: list[int] | None  # which of several results are read; None for an op with one result
     stack_trace: str | None = None
 
     def graph(self, inputs: Sequence[torch.Tensor]) -> GraphModule:
@@ -56,7 +56,7 @@ class SingleOp:
             return resolve(self.target)(*args, **kwargs)
 
     def outputs(self, value: Result) -> list[torch.Tensor]:
-        """The results that are read, of what the op returned."""
+        """The results that the graph reads, taken from the return value of the op."""
         return [value] if self.results is None else [value[i] for i in self.results]
 
     def _fill(self, values: Sequence[Argument]) -> tuple[tuple[Argument, ...], Arguments]:
@@ -73,7 +73,7 @@ class SingleOp:
 
 
 def single_op(node: Node, roles: dict[Node, str]) -> SingleOp:
-    """The op of an ATen node; `roles` are those of the graph's placeholders."""
+    """The op of an ATen node. `roles` has the role of each placeholder of the graph."""
     inputs = {n: Input(i) for i, n in enumerate(node.all_input_nodes)}
     args, kwargs = map_arg((node.args, node.kwargs), inputs.__getitem__)
     several = isinstance(node.meta["val"], (list, tuple))

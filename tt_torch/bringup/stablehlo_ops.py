@@ -31,7 +31,7 @@ from tt_torch.mlir.repro import snapshot
 from tt_torch.mlir.types import Function, Value
 
 CONSTANTS = ("stablehlo.constant", "arith.constant")
-# These come along with the op that reads them, because some rules, such as that of argmax, look at them.
+# These ops are copied together with the op that reads them, because some rules, such as argmax's, look at them.
 COPIED = (*CONSTANTS, "stablehlo.iota")
 
 Known: TypeAlias = dict[int | str, Result]  # values: of arguments by number, of FX nodes by name
@@ -42,8 +42,8 @@ def cut_stablehlo(
 ) -> None:
     """Writes a file per unique op of the graph's StableHLO.
 
-    ATen ops without a lowering get a record that says so, and the others see their results as inputs. If the graph
-    cannot be lowered even so, the error is saved with the records, and raised.
+    ATen ops without a lowering get a record that says so, and their results become inputs of the other ops. If the
+    other ops cannot be lowered either, the error is saved with the records, and raised.
     """
     config = dataclasses.replace(records.config, compile_depth=CompileDepth.STABLEHLO)
     try:

@@ -25,8 +25,8 @@ def observe(observer: Observer, config: CompilerConfig) -> Observer:
 
 
 def compile_verified(piece: GraphModule, roles: Sequence[str], config: CompilerConfig, device: Device) -> Executor:
-    """The executor of a graph that looks at its first call. A step that breaks is bisected where nothing else deals
-    with it: `fallback="host"` finds the op by itself."""
+    """Compiles a graph to an executor that verifies its first call. If a step fails, the graph is bisected, but only
+    with `fallback="error"`: `fallback="host"` finds the op by itself."""
     forms: dict[str, Any] = {}
 
     def compile_part(part: GraphModule, roles: Sequence[str]) -> Executor:

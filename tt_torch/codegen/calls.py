@@ -246,8 +246,8 @@ def _family_rows() -> Iterator[tuple[str, str]]:
 
 
 def _declared_rows() -> Iterator[tuple[str, str]]:
-    """The usual calls of ops of our dialect. The function with the op's name takes the operands and attributes in their
-    order, then the placement, and before it the data type if that is a field that follows from the result."""
+    """The usual calls of ops of our dialect. The function has the op's name. It takes the operands and the attributes
+    in their order, then the data type if it is a field that follows from the result, and then the placement."""
     for op in (op for name, op in ods.OPS.items() if name.startswith("ttnn.")):
         if op.facts["table"] == custom_ops.TABLE:
             continue  # functions of the user, which user_ops.py calls

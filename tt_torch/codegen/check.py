@@ -58,7 +58,7 @@ class Report:
 
 
 class Checker:
-    """A mock device on which binaries for its mesh of (rows, columns) of chips are checked, as a context manager.
+    """A mock device that checks binaries for its mesh of (rows, columns) of chips. It is a context manager.
 
     Raises EnvironmentMissingError if the environment of `tt-torch check --setup` does not exist, and DeviceError if the
     library does not open such a mesh.
@@ -102,8 +102,8 @@ class Checker:
 
 
 class Checkers:
-    """Checks binaries, each on a mock device with the binary's mesh, or all with the mesh `mesh_shape`. Each device is
-    opened when a binary needs it. It is a context manager, as a Checker is, and raises the same errors."""
+    """Checks each binary on a mock device with the mesh `mesh_shape`, or without it, with the binary's own mesh. A
+    device is opened when a binary needs it. Like a Checker, it is a context manager and raises the same errors."""
 
     def __init__(
         self, device: str = "n150", folder: Path | None = None, mesh_shape: Sequence[int] | None = None

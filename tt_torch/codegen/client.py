@@ -92,7 +92,7 @@ class Client:
             raise WorkerError(
                 f"the worker died during {command} (exit code {code}); {HINT}\n{self._last_words()}"
             ) from None
-        except BaseException:  # also an interrupt: the late answer must not be taken for that of the next question
+        except BaseException:  # also an interrupt: the next question must not get the late answer
             self._end(0)
             raise
         if verdict == "error":

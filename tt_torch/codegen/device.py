@@ -110,8 +110,8 @@ class TtnnDevice:
     """A mesh of chips, which is opened at first use. A replaced worker gets programs and tensors again.
 
     `arch` is the architecture that programs are compiled for; a device of another one raises DeviceError. All chips of
-    a mesh compute the same, except in a program for this mesh, which needs `fabric`: chips that can exchange values
-    with those in their row or column. `python` and `timeout` (seconds without an answer) are passed to `connect`.
+    a mesh compute the same, except in a program for this mesh. A program for a mesh needs `fabric`: it lets chips
+    exchange values in their row or column. `python` and `timeout` (seconds without an answer) are passed to `connect`.
     `l1_small_size` is a number of bytes in each core's L1. Programs run on the first of `num_hw_cqs` command queues.
     With `enable_trace`, the second call of a program records it on the device and later calls replay the recording,
     which takes up to `trace_region_size` bytes of device memory.
@@ -163,13 +163,13 @@ class TtnnDevice:
         input_shardings: Sequence[Sharding] | None = None,
         output_shardings: Sequence[Sharding] | None = None,
     ) -> TtnnExecutable:
-        """Loads the first program of a binary. The shardings say how the chips have inputs and results of a program for
-        a mesh, as those of a MeshExecutable do. Raises UnsupportedBinaryError for ops without a row in calls.py."""
+        """Loads the first program of a binary. The shardings say how inputs and results of a program for a mesh lie on
+        the chips, as in a MeshExecutable. Raises UnsupportedBinaryError for ops without a row in calls.py."""
         return TtnnExecutable(binary, self, input_shardings, output_shardings)
 
     @contextlib.contextmanager
     def session(self) -> Iterator[Session]:
-        """The open device, locked for this thread, because the next answer overwrites the arrays of an answer."""
+        """The open device, locked for this thread: each answer overwrites the arrays of the answer before it."""
         with self._lock:
             if self._closed:
                 raise DeviceError("the ttnn device was closed; open another one to run programs")
@@ -263,7 +263,7 @@ class TtnnExecutable:
     """The first program of a binary on a ttnn device. It is called like the emulated device's Executable, or like its
     MeshExecutable, with whole tensors, if it is for a mesh.
 
-    Raises DeviceError if it is for another mesh than the device, or the device has no fabric.
+    Raises DeviceError if the program is for a mesh with another shape than the device's, or the device has no fabric.
     """
 
     compare_weights = False

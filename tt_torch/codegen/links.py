@@ -72,8 +72,8 @@ class Part:
 def connect(python: str = "", timeout: float = TIMEOUT) -> Link:
     """Connects to the package: in the interpreter `python` if it is given, else in this process if it has the package.
 
-    Otherwise the environment of `tt-torch check --setup` is used. That one has no compiler of kernels, so it opens only
-    mock devices. Raises EnvironmentMissingError if none of the three can be used.
+    Otherwise the environment of `tt-torch check --setup` is used. It has no compiler of kernels, so it opens only mock
+    devices. Raises EnvironmentMissingError if none of the three can be used.
     """
     if python:
         return Client(python, os.environ, timeout)

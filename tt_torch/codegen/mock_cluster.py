@@ -32,8 +32,8 @@ class Card:
     south: int = 12
 
 
-# A real n300 has one row of cores less than its row of this table. Commands can go through its Ethernet cores, which
-# leaves 8x8 cores to programs. A mock device always counts as if commands went through a row of the other cores.
+# A real n300 has one row of cores fewer than in this table. Commands can go through its Ethernet cores, which leaves
+# 8x8 cores to programs. A mock device always counts as if commands went through a row of the other cores.
 CARDS = {
     "n150": Card("wormhole_b0", board=0x18, cores=0b100000),
     "p150": Card("blackhole", board=0x40, ethernet=0b100100000, pcie=0b10, east=6, north=3, south=10),
@@ -42,8 +42,8 @@ CARDS = {
 
 
 def description(device: str, mesh_shape: Sequence[int] = (1, 1)) -> str:
-    """The YAML of a grid of such cards with (rows, columns) of chips. A card with two chips is never divided, so a grid
-    with an odd number of them gets another column."""
+    """The YAML of a grid of cards of this kind with (rows, columns) of chips. A card with two chips is never divided,
+    so a grid with an odd number of chips gets another column."""
     card = CARDS[device]
     rows, columns = mesh_shape
     columns += rows * columns % card.chips

@@ -1,4 +1,4 @@
-"""The real library on a mock device as a model of ops: the optimizer asks it which forms of an op there are.
+"""The real library on a mock device as a model of ops: the optimizer asks it which forms of an op it accepts.
 
 Its answers are kept in a database beside the library, so that it is asked once about each form. The key of an answer is
 all that the library gets to see: the statements, and the descriptions of tensors.

@@ -28,7 +28,7 @@ from tt_torch.wire.messages import Program as Described
 # called by `cached`. Recordings are called by `recorded`, and the functions of a recording by their names.
 STRUCTURE = ("GetDeviceOp", "ConstantOp", "LoadCachedOp", *CALLS)
 UNNAMED = (*STRUCTURE, "DeallocateOp", "WriteTensorOp", "ExecuteTraceOp")  # ops that do not say what an input is
-# Names that generated functions use, and those that the module around them defines.
+# LOCAL has the names that generated functions use, and GLOBAL the names that the module around them defines.
 LOCAL = frozenset({"inputs", "weights", "device", "ttnn", "np", "cached", "recorded", "main"})
 TEXTS = ("template.py.txt", "recorded.py.txt", "main_of_chip.py.txt", "main_of_mesh.py.txt", "ttnn_worker/sharding.py")
 GLOBAL = frozenset(
@@ -83,7 +83,7 @@ class Statement:
     value: Call | Text
     callee: str = ""  # the name of the cached function that it calls
     needs_host: bool = False  # the host executes it, or provides a tensor that it reads
-    imported: str = ""  # the import that it needs besides those of all generated programs
+    imported: str = ""  # the import that it needs besides the imports of all generated programs
 
     def lines(self, indent: int = 0) -> list[str]:
         targets = [t.name for t in self.results]
@@ -121,7 +121,7 @@ class Program:
 
     @property
     def inputs(self) -> list[Tensor]:
-        """The inputs that each call brings. They are on the device, except those of a recording."""
+        """The inputs that each call brings. They are on the device, except the inputs of a recording."""
         return [t for t in self.main.inputs if not t.weight]
 
     @property
@@ -130,7 +130,7 @@ class Program:
 
     @property
     def needs_host(self) -> list[Statement]:
-        """The statements that need the host in every call, even if the weights are those of the last call."""
+        """The statements that need the host in every call, even if the weights are the same as in the last call."""
         return [s for s in self.main.statements if s.needs_host]
 
 
@@ -354,7 +354,8 @@ def _function_names(programs: list[Described]) -> dict[str, str]:
 
 
 def _weight_names(programs: list[Described]) -> dict[int, str]:
-    """Names of the inputs that stay on the host, by id: the FX node that first reads one, and the field's role.
+    """Names of the inputs that stay on the host, by id. A name consists of the first FX node that reads the input, and
+    of the field's role.
 
     Example: the field `weight_tensor` of a convolution from the node `conv1` gives `conv1_weight`.
     """

@@ -1,5 +1,5 @@
-"""Recordings (CaptureOrExecuteTraceOp): what one calls, for the function `recorded` of generated programs, and the same
-program without them."""
+"""Reads recordings (CaptureOrExecuteTraceOp). Finds the programs that a recording calls, for the function `recorded` of
+generated programs, and makes the same program without recordings."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def called(programs: Sequence[Program], op: facts.Op) -> list[Program]:
 
 
 def operands(op: facts.Op) -> list[list[facts.Tensor]]:
-    """The operands of a call; those of a recording in two groups, on the device and on the host."""
+    """The operands of a call. The operands of a recording are in two groups: on the device, and on the host."""
     if op.name != TABLE:
         return [list(op.operands)]
     return [[t for t in op.operands if t.on_device == on_device] for on_device in (True, False)]
@@ -42,7 +42,10 @@ def written(program: Program) -> set[int]:
 
 
 def _check_writes(op: facts.Op, capture: Program) -> None:
-    """The memory of a recording is in the order of its operands, those on the device first."""
+    """Checks that the memory of a recording is in the order of its operands, with operands on the device first.
+
+    Raises UnsupportedBinaryError if it is not.
+    """
     resident, hosts = operands(op)
     ids = [tensor.id for tensor in facts.inputs(capture)]
     writes = [each for each in facts.ops(capture) if each.name == "WriteTensorOp"]
@@ -91,8 +94,8 @@ def _slots(program: Program) -> dict[int, TensorRef]:
 def _without_writes(
     operations: Sequence[Operation], slots: dict[int, TensorRef], inputs: set[int]
 ) -> Iterator[Operation]:
-    """The ops without writes of inputs and copies of results to memory of a recording, which is added to `slots`. What
-    was copied is not freed."""
+    """The ops without those that write inputs to the memory of a recording, or copy results to it. `slots` gets the
+    source of each copy, by the id of its target. Ops that free the source of a copy are left out, too."""
     known = inputs | {ref["global_id"] for ref in slots.values()}
     copied = set[int]()
     for operation in operations:
@@ -112,7 +115,7 @@ def _freed(operation: Operation) -> int | None:
 
 
 def _renamed(part: Value, names: dict[int, TensorRef]) -> Value:
-    """A part of a message in which other tensors stand for some."""
+    """A part of a message, in which tensors whose id is in `names` are replaced."""
     if facts.is_tensor(part):
         return names.get(part["global_id"], part)
     if isinstance(part, dict):

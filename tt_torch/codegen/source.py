@@ -40,7 +40,7 @@ def to_python(
     """Returns the source of a program that does what `binary` does; `name` appears in its first line.
 
     The program reads its weights from a safetensors file of the same name beside it (see `write_program`). The
-    shardings say how the chips of a mesh have inputs and results, as those of a MeshExecutable do.
+    shardings say how inputs and results lie on the chips of a mesh, as in a MeshExecutable.
     Raises the errors of `from_message` in program.py.
     """
     return to_source(from_message(decode(binary), input_shardings, output_shardings), name)
@@ -146,7 +146,7 @@ def write_program(
     """Writes the program to `path` and its weights to a safetensors file beside it; returns the path of the weights.
 
     `weights` maps positions of the binary's inputs to whole arrays. Random values stand in for missing weights. The
-    shardings are those of `to_python`.
+    shardings have the same meaning as in `to_python`.
     """
     from safetensors.numpy import save
 

@@ -204,7 +204,7 @@ def program_config(value: Record) -> Call:
     grid, activation = fields.get("compute_with_storage_grid_size"), fields.get("fused_activation")
     if grid:
         fields["compute_with_storage_grid_size"] = _core(grid)
-    if kind != "MatmulMultiCoreReuseProgramConfig":  # the one without an activation
+    if kind != "MatmulMultiCoreReuseProgramConfig":  # this class has no activation
         fields["fused_activation"] = _activation(activation) if activation else Text("None")
     if record.get("hop_cores", {}).get("core_ranges"):
         fields["hop_cores"] = core_ranges(record["hop_cores"])

@@ -1,8 +1,8 @@
 """Names of tt-torch, at tt-torch's module paths, for programs that were written for it: docs/coming_from.md.
 
-The folder `dynamo` here has modules of `tt_torch.dynamo`, and `tools` those of `tt_torch.tools`: each of the two
-packages has the folder of the same name in its `__path__`. So the module `tt_torch.dynamo.executor` is the file
-`tt_torch/compat/dynamo/executor.py`.
+The folder `dynamo` here has modules of `tt_torch.dynamo`, and the folder `tools` has modules of `tt_torch.tools`. Each
+of these two packages has the folder with its name in its `__path__`. So the module `tt_torch.dynamo.executor` is the
+file `tt_torch/compat/dynamo/executor.py`.
 """
 
 from __future__ import annotations

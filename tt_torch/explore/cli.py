@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 File = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="a .ttnn, .ttpkg or .mlir file")]
 TT_ADAPTER = "tt_torch"  # the id of the adapter in tt_torch/explore/main.py
 Table = Path | None
-DEFAULT_PORT = 8080  # that of Model Explorer
+DEFAULT_PORT = 8080  # Model Explorer's default
 # colours of the lowest and of the highest value
 _HIGH_IS_BAD, _LOW_IS_BAD = ("#ffffff", "#f28e2b"), ("#f28e2b", "#ffffff")
 
@@ -55,7 +55,7 @@ def explore(
 
 
 def _require_free(port: int) -> None:
-    """Raises BadParameter if no server can take the port. Instead of a taken 8080, Model Explorer takes another one."""
+    """Raises BadParameter if no server can use the port. If 8080 is taken, Model Explorer itself uses another port."""
     if port == DEFAULT_PORT:
         return
     with socket.socket() as probe:
@@ -67,7 +67,7 @@ def _require_free(port: int) -> None:
 
 
 def _node_data(graphs: list[Graph], measure: str) -> ModelNodeData:
-    """One measure of all graphs in the form of Model Explorer. Numbers colour their nodes: the worse, the stronger."""
+    """One measure of all graphs in the form of Model Explorer. Worse numbers give their nodes a stronger colour."""
     from model_explorer import node_data_builder as builder
 
     colours = _LOW_IS_BAD if measure == "PCC" else _HIGH_IS_BAD

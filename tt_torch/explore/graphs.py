@@ -188,8 +188,8 @@ def _value(value: ir.Value) -> Tensor:
 def add_profile(graphs: list[Graph], path: Path) -> None:
     """Adds the host times of the last call, from the CSV of `tt-torch profile`.
 
-    A profile may have several graphs. The times are those of the graph that has the most ops in common with `graphs`
-    and the fewest other ops. A warning names graphs that fit equally well; the first of them is taken.
+    A profile may have several graphs. The times come from the graph that has the most ops in common with `graphs` and
+    the fewest other ops. A warning names graphs that fit equally well; the first of them is taken.
     """
     profiled = _last_calls(path)
     pairs = {number: [list(_timed(graph, rows)) for graph in graphs] for number, rows in profiled.items()}
@@ -209,7 +209,7 @@ def add_profile(graphs: list[Graph], path: Path) -> None:
 
 
 def _last_calls(path: Path) -> dict[int, list[Row]]:
-    """The rows of a profile by the number of their graph: for each program of the graph, those of its last call."""
+    """The rows of a profile by the number of their graph. They are the rows of the last call of each program."""
     rows = [(json.loads(row["PROGRAM_METADATA"]), row) for row in _rows(path)]
     last = {(where["graph"], where["program"]): where["call"] for where, _ in rows}
     found: dict[int, list[Row]] = {}
@@ -247,7 +247,8 @@ def _matched(
 ) -> Iterator[tuple[Node, Row]]:
     """Pairs of an op's node and a row about it; `op` and `name` read a row's op and its FX node.
 
-    The ops of a module are not those of the device. There, all rows of an FX node go to the last op that came from it.
+    The ops of a module are not the ops of the device. So in a module, all rows of an FX node go to the last op that
+    came from it.
     """
     if graph.of_device:
         yield from _in_order(graph, rows, op)

@@ -2,7 +2,7 @@
 
     {"arguments": [{"tensor": "float32"}, 2.0], "keywords": {"mode": "up"}, "results": ["float32"]}
 
-A tensor is its dtype in the user's program. Tensors are counted in the order in which they are written.
+A tensor is written as its dtype in the user's program. Tensors are counted in the order in which they are written.
 `{"torch": ...}` is another value of PyTorch, such as a dtype, and `{"device": ...}` a device. A file may contain this
 text, so `decoded` accepts nothing else.
 """
@@ -69,7 +69,7 @@ def _replaced(value: Value, tensor: Callable[[], Value]) -> Value:
 
 
 def encoded(arguments: Sequence[Value], keywords: Mapping[str, Value], results: Sequence[torch.dtype]) -> str:
-    """The text of a call; its tensors may be fake. Raises UnknownArgument, which names the type of an argument."""
+    """The text of a call, whose tensors can be fake. Raises UnknownArgument, with the type, for any other argument."""
     parts = {
         "arguments": [_encoded(value) for value in arguments],
         "keywords": {name: _encoded(value) for name, value in keywords.items()},

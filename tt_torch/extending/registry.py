@@ -89,7 +89,7 @@ def kernel(op: Any, *, ttnn: str | None = None) -> Callable[[AnyFunction], AnyFu
 
 
 def _checked(op: Any) -> str:
-    """The name of an op. Raises ExtensionError if it is none, or of a kind that cannot be registered."""
+    """The name of an op. Raises ExtensionError if `op` is no op, or an op that cannot be registered."""
     found = overload_of(op)
     if found is None:
         raise ExtensionError(str(op), "it is no op of torch.library with one overload; name the overload")

@@ -1,1 +1,1 @@
-"""Random programs, compared with eager PyTorch: `tt-torch fuzz`."""
+"""Compares random programs with eager PyTorch: `tt-torch fuzz`."""

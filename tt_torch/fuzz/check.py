@@ -1,4 +1,4 @@
-"""One random program: does it compute what eager computes? If not, the smallest part of it that does not."""
+"""Checks whether a random program computes what eager computes, and finds the smallest part of it that does not."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ NO_FINDING = (MATCH, REFUSED, AS_TRACED, IN_DTYPE)
 
 
 def run_seed(seed: int, way: str, length: int) -> Record:
-    """The record of a program: the verdict "match", "refused" if we or PyTorch say that it cannot be compiled,
-    "as-traced" if PyTorch's own tracing departs from eager in the same way, "in-dtype" if the results are those of
-    the program in the dtype that the device computes in, or "mismatch" with the difference and the source of the
-    smallest program that has it."""
+    """The record of a program. Its verdict is "match", or "refused" if we or PyTorch say that it cannot be compiled.
+    It is "as-traced" if PyTorch's own tracing departs from eager in the same way, and "in-dtype" if PyTorch gives these
+    results when it computes in the dtype of the device. Otherwise it is "mismatch": then the record has the difference
+    and the source of the smallest program that shows it."""
     logging.getLogger("torch").setLevel(logging.CRITICAL)  # PyTorch logs each of its refusals
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -84,12 +84,12 @@ def wrong(program: Program, way: str) -> str:
 def _is_refusal(error: Exception, program: Program, way: str) -> bool:
     """Whether an error of a way says that we, or PyTorch, do not do this."""
     chosen, function, inputs = WAYS[way], program.function(), list(program.inputs.values())
-    # TorchRuntimeError is that of a shape function of PyTorch.
+    # A shape function of PyTorch raises TorchRuntimeError.
     if isinstance(error, (CompileError, TorchRuntimeError)) or (chosen.on_chips and is_refused(error)):
         return True
     if _traced(function, inputs, program.trains) is None:
         return True
-    # torch.compile runs such an op on the host, and takes inputs that overlap.
+    # torch.compile runs an op with such a formula on the host, and takes inputs that overlap.
     if way == "aot" and (_is_of_a_formula(error) or isinstance(error, ArgumentError)):
         return True
     # An index that is the exponent of a rounding error is out of range with some roundings.
@@ -191,7 +191,7 @@ def _moved(function: Function, inputs: Sequence[torch.Tensor], trains: bool, rou
 def shrunk(program: Program, way: str, found: str) -> tuple[Program, str]:
     """The smallest program that still departs from eager, and how it does. `found` is how the whole program does.
 
-    A smaller program has one output, and the value of a statement as an input instead of the statement.
+    A smaller program has only one of the outputs, or has the value of a statement as an input instead of the statement.
     """
     while True:
         for smaller in _smaller(program):

@@ -1,4 +1,4 @@
-"""`tt-torch fuzz`."""
+"""The command `tt-torch fuzz`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Programs on a mesh of chips: how their inputs are split, and the whole tensors of what they give.
+"""Programs on a mesh of chips: how their inputs are split, and the whole tensors of their results.
 
-Strides and shared memory of DTensors are not compared: the former are those of no chip, and the latter is not promised.
+Strides and shared memory of DTensors are not compared. Their strides are those of no chip, and nothing promises that
+they share memory.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def _random_dims(draw: random.Random, x: torch.Tensor, mesh: Sequence[int]) -> D
 
 
 def simpler(split: Split) -> Iterator[Split]:
-    """The split with an axis less for one of the inputs."""
+    """The splits that divide one of the inputs along one axis less."""
     for name, dims in split.inputs.items():
         for axis in (axis for axis, dim in enumerate(dims) if dim is not None):
             yield Split(split.mesh, {**split.inputs, name: (*dims[:axis], None, *dims[axis + 1 :])})
@@ -67,8 +68,8 @@ def with_value(split: Split, name: str, value: torch.Tensor) -> list[Split]:
 
 
 def is_refused(error: BaseException) -> bool:
-    """Whether an error says that chips do not do this: one of ours, or one of PyTorch's for DTensors. A collective of
-    other values than it needs is a fault of ours."""
+    """Whether an error says that chips do not do this: one of ours, or one of PyTorch's for DTensors. Errors of a
+    stage, of the verifier and of a collective are faults of ours, not refusals."""
     error = getattr(error, "inner_exception", error)
     if isinstance(error, TTTorchError):
         return not isinstance(error, (StageError, IRVerificationError, CollectiveError))
@@ -94,7 +95,7 @@ def on_chips(split: Split, inputs: Sequence[torch.Tensor]) -> Iterator[list[torc
 
 
 def whole(x: torch.Tensor) -> torch.Tensor:
-    """The whole tensor, with its need of gradients."""
+    """The whole tensor. It requires gradients if `x` does."""
     from torch.distributed.tensor import DTensor
 
     if not isinstance(x, DTensor):

@@ -62,8 +62,8 @@ class Program:
         return names["program"]  # type: ignore[return-value]
 
     def in_dtype(self, dtype: torch.dtype) -> Program:
-        """The program with `dtype` instead of the dtypes that are computed in it: float16 and float64 in float32, and
-        these three in bfloat16. The inputs keep their strides and gaps in memory."""
+        """The program with `dtype` instead of the dtypes that the device computes in `dtype`: float16 and float64 for
+        float32, or these two and float32 for bfloat16. The inputs keep their strides and gaps in memory."""
         names = {"half()": torch.float16, "double()": torch.float64, "float()": torch.float32}
         if dtype is torch.float32:
             del names["float()"]
@@ -121,7 +121,7 @@ def generate(seed: int, length: int, on_chips: bool = False) -> Program:
 
 
 def _overlapping(draw: random.Random, inputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """One program in twelve has an input that is a part of another one, in its memory."""
+    """One program in twelve gets an input that is a part of another input and shares its memory."""
     whole = [x for x in inputs.values() if x.numel() > 1 and x.dtype not in (torch.float16, torch.float64)]
     if not whole or draw.random() > 1 / 12:
         return {}

@@ -1,4 +1,4 @@
-"""Eager PyTorch does not define these results: its own kernels disagree. docs/reliability.md lists them for users."""
+"""Results that eager PyTorch does not define: its own kernels disagree. docs/reliability.md lists them for users."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def _always(x: torch.Tensor) -> bool:
 
 _REMAINDERS = re.compile(r"%|//|fmod|remainder|floor_divide|rounding_mode")
 QUIRKS = (
-    # The quotient is infinite. The vector loop gives NaN, and the loop over the remaining elements the remainder.
+    # The quotient is infinite. The vector loop gives NaN, and the loop over the remaining elements gives the remainder.
     Quirk(_REMAINDERS, _has_denormals),
     Quirk(_REMAINDERS, _is_near_overflow),
     Quirk(re.compile(rf"({_REMAINDERS.pattern}).*1e-45|1e-45.*rounding_mode"), _always),
@@ -95,18 +95,18 @@ QUIRKS = (
     Quirk(re.compile("std|var"), _squares_overflow),
     # Known, too: interpolation and Fourier transforms are products with a matrix, and 0 * inf is NaN.
     Quirk(re.compile("interpolate.*(linear|cubic)|fft"), _is_not_finite),
-    # What remains of a denormal number without the mean is a rounding.
+    # When a norm subtracts the mean from a denormal number, only a rounding error remains.
     Quirk(re.compile("_norm"), _has_denormals),
     # The gradient of the absolute value of a complex number divides by it, and the inverse is infinite.
     Quirk(re.compile(r"complex\(.*abs\("), _has_denormals),
-    # NaN in float32, infinity in float16; the vector loop doubles a number before it halves it.
+    # The result is NaN in float32 and infinity in float16. The vector loop doubles a number before it halves it.
     Quirk(re.compile("gelu"), _is_not_finite),
     Quirk(re.compile("gelu"), _is_near_overflow),
     # The kernel multiplies by six before it divides by six.
     Quirk(re.compile("hardswish"), _is_near_overflow),
     # The sine of a multiple of pi is the rounding error of the product with pi.
     Quirk(re.compile("sinc"), _has_whole_numbers),
-    # The C library mends products of complex infinities, and the vector loop does not.
+    # The C library corrects products of complex infinities, and the vector loop does not.
     Quirk(re.compile(r"complex.* \* "), _is_not_finite),
     # The order of the additions decides whether a part of the sum leaves float32, and then gives infinity or NaN.
     Quirk(
@@ -123,13 +123,13 @@ QUIRKS = (
     Quirk(re.compile("conv"), _is_not_finite),
     # With more than 25 rows, distances come from a matrix product, which loses the small ones.
     Quirk(re.compile("cdist"), _has_many_rows),
-    # The kernel for a CPU takes a row of NaN for an empty one.
+    # The kernel for a CPU treats a row of NaN like an empty one.
     Quirk(re.compile("scaled_dot_product_attention"), _is_not_finite),
     # The gradient at NaN is 0 or NaN in the vector loop, and another one in the loop over the remaining elements.
     Quirk(re.compile(r"hardtanh|\b[cs]?elu\(|hardswish|relu6|hardshrink|softshrink|logit"), _has_nan),
-    # The result of the kernel for gradients has the order of its input in memory, that of the other one has not.
+    # The result of the kernel for gradients has the order of its input in memory. The other kernel's result does not.
     Quirk(re.compile("max_pool1d"), _is_permuted),
-    # The kernel sorts by `<`, so a NaN stays anywhere: the mode of [2, nan, 1] is 1, and that of [nan, 2, 1] is NaN.
+    # The kernel sorts by `<`, so a NaN stays anywhere: the mode of [2, nan, 1] is 1, and of [nan, 2, 1] it is NaN.
     Quirk(re.compile(r"\.mode\("), _has_nan),
     # Which of the equal elements is the median, and gets the gradient, follows from how the kernel moves elements.
     Quirk(re.compile(r"median|kthvalue|\.mode\("), _repeats_in_training),
@@ -137,14 +137,14 @@ QUIRKS = (
     Quirk(re.compile(r"celu\(.*e\+300"), _always),
     # The kernel counts in the dtype of the operand, and bfloat16 has no 257.
     Quirk(re.compile("histc"), _is_narrow),
-    # The kernel moves elements in a copy that has the memory of the whole, and no place for each element of a view
-    # that repeats some.
+    # The kernel moves elements in a copy that has the memory of the whole. If a view repeats elements, this copy has no
+    # place for each of them.
     Quirk(re.compile("median"), _is_expanded),
     # The kernel writes in an order that depends on the strides, so another source may be the last one.
     Quirk(re.compile(r"index_put_?\(((?!accumulate=True).)*$"), _repeats),
     # The kernel reads elements that it has written before.
     Quirk(re.compile(r"(\b\w+)\.masked_scatter_\(\w+, \1\)"), _always),
-    # IEEE 754 leaves the sign of a NaN open that an operation gives.
+    # IEEE 754 does not define the sign of a NaN that an operation gives.
     Quirk(re.compile("signbit|copysign"), _has_nan),
     # The kernel takes the exponent as a C int, which is undefined for other numbers.
     Quirk(re.compile("ldexp"), _is_beyond_int32),
@@ -158,7 +158,7 @@ QUIRKS = (
     Quirk(re.compile("alpha="), _is_near_overflow),
     # The kernel adds 1 to a tanh that rounds to -1. What is left is zero, where other formulas have a tiny number.
     Quirk(re.compile("gelu.*tanh"), _is_below_minus_5),
-    # So the cross product of a vector with itself is the rounding of a product, or zero.
+    # The cross product of a vector with itself is the rounding of a product, or zero.
     Quirk(re.compile(r"cross\((\w+), \1"), _always),
 )
 

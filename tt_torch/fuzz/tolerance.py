@@ -22,21 +22,21 @@ from tt_torch.torch_private.tensors import TorchDispatchMode
 from tt_torch.torch_private.trees import tree_leaves, tree_map_only
 
 RUNS = 4
-# Runs before a difference is reported. Four runs do not show how far a value moves that has no correct digit, such as a
-# second step of training whose operands a first one moved by a period of their tangent.
+# Runs before a difference is reported. Four runs do not show how far a value moves if it has no correct digit. An
+# example is a second step of training, if the first step moved operands by a period of their tangent.
 DOUBTED = 64
-# Units in the last place of one result: our kernels and eager's may be of different algorithms. Those of float16 and
-# bfloat16 compute in float32 and round once.
+# Units in the last place of one result: our kernels and eager's may use different algorithms. The kernels of float16
+# and bfloat16 compute in float32 and round once.
 _ROUNDINGS = {torch.float16: 1, torch.bfloat16: 1, torch.float32: 4, torch.float64: 4}
-_MOVEMENTS = 16  # what an element may differ by, in its largest movement: few runs do not show the worst
+_MOVEMENTS = 16  # an element may differ by this many times its largest movement: few runs do not show the worst
 _LEAST = 4 * 2.0**-149  # a few units in the last place of denormal numbers of float32
 _RTOL = {torch.float32: 1e-5, torch.float64: 1e-5, torch.float16: 2e-3, torch.bfloat16: 2e-2}
-# Ops that lose digits by themselves: the variance of equal numbers may be 3e-05, because their mean is rounded, and so
-# may be what a norm subtracts the mean from. The sinc of a large number is the sine of a rounded product with pi. The
-# cross product of equal vectors is the rounding error of one product where the compiler of the kernel joined the other
+# Ops that lose digits by themselves: the variance of equal numbers can be 3e-05, because their mean is rounded. The
+# same is true of a norm, which subtracts a mean. The sinc of a large number is the sine of a rounded product with pi.
+# The cross product of equal vectors is the rounding error of one product if the compiler of the kernel joined the other
 # product with the subtraction. `gelu` with tanh adds 1 to nearly -1, and `digamma` has a zero near 1.4616, as `logit`
-# has near a half. A Fourier transform adds products of which some are the negatives of others. If an op adds a product,
-# as with `alpha`, one kernel rounds the product, and another one does not.
+# has near a half. A Fourier transform adds products, and some of them are the negatives of others. If an op adds a
+# product, as with `alpha`, one kernel rounds the product, and another one does not.
 _CANCEL = {
     getattr(torch.ops.aten, name)
     for name in (
@@ -55,9 +55,9 @@ _ACCUMULATE = {
 }
 _TRANSFORMS = {torch.ops.aten._fft_c2c, torch.ops.aten._fft_c2r, torch.ops.aten._fft_r2c}
 # Ops that choose between 0.0 and -0.0, which are equal. The vector loop of a kernel and the loop over the remaining
-# elements choose differently, and a kernel may do so for one element and for several. A matrix product of narrow floats
-# begins its sums with 0.0, and one of float32 may not. In the same way, the gradient of `gelu` below -13 is a denormal
-# number or zero.
+# elements choose differently. A kernel may also choose differently for one element and for several. A matrix product of
+# narrow floats begins its sums with 0.0, but a product of float32 does not always. In the same way, the gradient of
+# `gelu` below -13 is a denormal number or zero.
 _EITHER_ZERO = _TRANSFORMS | {
     getattr(torch.ops.aten, name)
     for name in (
@@ -79,9 +79,9 @@ class OtherRoundings(TorchDispatchMode):
     """Adds errors to the floats that ops compute. Results that only move numbers, and views, stay as they are, unless
     the device has another dtype for them: float32 for float16 and float64, and bfloat16 if `bf16`.
 
-    Without a seed, there are no errors but those of the conversion to the dtype of the device, so that its side of a
-    jump is seen: `log1p` of -1.003 is NaN, and -inf in bfloat16, which has -1 for this number. There, numbers are equal
-    if roundings could make them equal, which random errors seldom show.
+    Without a seed, the only errors are those of the conversion to the dtype of the device, so that its side of a jump
+    is seen: `log1p` of -1.003 is NaN, and -inf in bfloat16, which has -1 for this number. Without a seed, numbers also
+    count as equal if roundings could make them equal, because random errors seldom show that.
     """
 
     def __init__(self, seed: int | None, bf16: bool) -> None:
@@ -114,8 +114,8 @@ class OtherRoundings(TorchDispatchMode):
         return result
 
     def _operands(self, op: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Sequence[Any]:
-        """The operands. If an op makes float32 of integers only, these are as the device converts them: bfloat16 has
-        no 32767. Those of ops that lose digits have errors already."""
+        """The operands of an op. If it makes float32 of integers only, the integers are rounded as on the device:
+        bfloat16 has no 32767. The operands of ops that lose digits get errors here."""
         if _loses_digits(op, args, kwargs) and _gives_floats(op, args, kwargs):
             moved = _float_arguments if op.overloadpacket in _CANCEL else _floats_among
             return _keep_written(op, args, moved(lambda x: self._moved(x, exact=False), args))
@@ -140,7 +140,7 @@ class OtherRoundings(TorchDispatchMode):
             moved = self._cancelled(moved)
         if not (x.dtype.is_floating_point and op.overloadpacket in _EITHER_ZERO):
             return moved
-        # All zeros change without a seed, and some of them with one, because a second such op changes them back.
+        # Without a seed, all zeros change. With a seed, only some change, because a second such op changes them back.
         changed = moved == 0
         if self._generator is not None:
             changed &= torch.rand(x.shape, generator=self._generator) < 0.5
@@ -167,7 +167,7 @@ class OtherRoundings(TorchDispatchMode):
 
 
 def _loses_digits(op: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
-    """Whether an op's result may have other digits than its operands decide."""
+    """Whether the operands of an op do not decide all digits of its result."""
     packet = getattr(torch.ops.aten, op.overloadpacket.__name__.rstrip("_"), op.overloadpacket)  # `add_` is as `add`
     if packet not in _ACCUMULATE:
         return packet in _CANCEL or kwargs.get("alpha", 1) != 1
@@ -177,7 +177,7 @@ def _loses_digits(op: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]
 
 
 def _gives_floats(op: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
-    """Whether an op computes floats. An op in place does so if it writes to one; it must not run for the answer."""
+    """Whether an op computes floats. An op in place is not run for that: it computes floats if it writes to floats."""
     result = args[0] if schema(op).is_mutable else op(*args, **kwargs)
     return any(x.is_floating_point or x.is_complex for x in _dtypes(result))
 
@@ -192,13 +192,13 @@ def _product(op: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> 
 
 
 def _keep_written(op: OpOverload, args: Sequence[Any], moved: Sequence[Any]) -> Sequence[Any]:
-    """The moved arguments, but those to which the op writes as they are."""
+    """The moved arguments, except that arguments to which the op writes stay as they are."""
     written = [bool(a.alias_info and a.alias_info.is_write) for a in schema(op).arguments]
     return [old if writes else new for old, new, writes in zip(args, moved, written, strict=False)]
 
 
 def _float_arguments(change: Callable[[torch.Tensor], torch.Tensor], args: Sequence[Any]) -> Sequence[Any]:
-    """The arguments with all tensors changed, those of integers as floats."""
+    """The arguments with all tensors changed. Tensors of integers become floats first."""
     return tree_map_only(torch.Tensor, lambda x: change(x if _is_float(x) else x.float()), args)
 
 
@@ -221,7 +221,7 @@ def _units(dtype: torch.dtype) -> float:
 
 
 def _near(x: Any, y: Any, apart: float) -> torch.Tensor:
-    """Which numbers could be equal if both were rounded otherwise, which moves them `apart` by that part of them."""
+    """Which numbers could be equal with other roundings, that is, have a relative distance of at most `apart`."""
     x, y = torch.as_tensor(x), torch.as_tensor(y)
     if not (x.dtype.is_floating_point or y.dtype.is_floating_point):
         return x == y
@@ -241,7 +241,7 @@ _NEARLY: Mapping[Any, Callable[..., torch.Tensor]] = {
 
 
 def memory(x: torch.Tensor) -> torch.Tensor:
-    """All elements in the memory of which `x` is a view."""
+    """All elements of the memory that `x` is a view of."""
     return x.as_strided((x.untyped_storage().nbytes() // x.itemsize,), (1,), 0)
 
 
@@ -258,7 +258,7 @@ def difference(got: torch.Tensor, expected: torch.Tensor, others: Sequence[torch
     far = (a != b) & ~(a.isnan() & b.isnan()) & ~((a - b).abs() <= _allowed(expected, moved))
     far &= ~(
         a.isinf() & (moved > 0) & (_MOVEMENTS * moved >= b.abs())
-    )  # a quotient by what other roundings may make zero
+    )  # a quotient whose divisor other roundings may make zero
     other_zero = (a == 0) & (b == 0) & (a.signbit() != b.signbit()) & _same_zeros(b, others)
     known &= ~(b.isfinite() & (b.abs() > torch.finfo(torch.float32).max))  # float64 is computed in float32
     wrong = known & (far | other_zero)

@@ -15,7 +15,7 @@ _RATE = 0.1
 
 
 class Trained(torch.nn.Module):
-    """`function`, with those of its inputs that are floats as parameters. The others are arguments of a call."""
+    """`function` as a module. Its inputs of floats are parameters, and its other inputs are arguments of a call."""
 
     def __init__(self, function: Function, inputs: Tensors) -> None:
         super().__init__()
@@ -33,8 +33,9 @@ class Trained(torch.nn.Module):
 def train(function: Function, inputs: Tensors, compiled: Compiler, steps: int = 2) -> Tensors:
     """The outputs of the last step, the inputs after it, and the gradients of the floats among them.
 
-    A gradient is zeros where there is none: tracing gives zeros for an input that is only written without gradients,
-    and eager PyTorch gives none. `inputs` are changed. Raises RuntimeError if PyTorch has no gradients of the function.
+    A gradient that does not exist counts as zeros. For an input that is only written without gradients, tracing gives
+    zeros, and eager PyTorch gives no gradient. `inputs` are changed. Raises RuntimeError if PyTorch has no gradients of
+    the function.
     """
     model = Trained(function, inputs)
     parameters = list(model.parameters())

@@ -35,7 +35,7 @@ class Seen:
     """A tensor after a program has run."""
 
     value: torch.Tensor  # on the CPU
-    strides: tuple[int, ...]  # of dimensions with more than one element; none of a tensor without elements
+    strides: tuple[int, ...]  # of dimensions with more than one element; empty for a tensor without elements
     first: int  # the first tensor of the program with the same memory
     has_gradients: bool = False
 
@@ -89,13 +89,13 @@ def _after(
     change: Callable[[torch.Tensor], torch.Tensor], function: Function, examples: Sequence[Any], **options: bool
 ) -> Function:
     """A program whose first call had other inputs. What it found out from these must not decide about the second call.
-    A program that is trained has its parameters from the beginning, so nothing goes before it."""
+    A program that is trained has its parameters from the beginning, so it gets no earlier call."""
     if isinstance(function, Trained):
         return _torch_compile(function, examples, **options)
     compiled = torch.compile(function, backend=_backend(**options))
 
     def run(*inputs: Any) -> Any:
-        with torch.random.fork_rng(), suppress(RuntimeError, IndexError, TTTorchError):  # of inputs that do not fit
+        with torch.random.fork_rng(), suppress(RuntimeError, IndexError, TTTorchError):  # inputs that do not fit
             compiled(*tree_map_only(torch.Tensor, change, inputs))
         return compiled(*inputs)
 
@@ -149,8 +149,8 @@ EAGER, TRACED = Way(_eager), Way(_traced)
 def run(
     function: Function, inputs: Sequence[torch.Tensor], way: Way, trains: bool, split: Split | None = None
 ) -> list[Seen]:
-    """Runs a program. Gives its outputs, then its inputs as it leaves them, then the gradients, then the memory around
-    each input. With a split, the inputs are DTensors, and the whole tensors of what it gives are seen."""
+    """Runs a program. Returns its outputs, then its inputs as it leaves them, then the gradients, then the memory
+    around each input. With a split, the inputs are DTensors, and results are returned as whole tensors."""
     with _given(inputs, way, split) as own:
         results = train(function, own, way.compiled) if trains else [*way.compiled(function, own)(*own), *own]
         return seen([*map(whole, results), *around(own)])

@@ -29,7 +29,7 @@ def total(old: Profile, new: Profile) -> Change:
 
 
 def changes(old: Profile, new: Profile, key: Callable[[ProfiledOp], str]) -> list[Change]:
-    """The groups of both profiles by a key. Those whose host time differs most come first."""
+    """The groups of both profiles by a key. The groups whose host time differs most come first."""
     sides = [{found.name: found for found in grouped(profile, key)} for profile in (old, new)]
     names = dict.fromkeys([*sides[1], *sides[0]])
     found = [Change(name, *(side.get(name, Group(name, 0, NONE, 0.0, {}, 0)) for side in sides)) for name in names]

@@ -18,8 +18,8 @@ from tt_torch.wire.messages import File, Program
 
 @dataclass(frozen=True)
 class OpCost:
-    """The cost of an op: flops of the matrix unit, bytes moved, and times. `ideal` are those of the roofline, and
-    `full` those of the full model.
+    """The cost of an op: flops of the matrix unit, bytes moved, and times. `ideal` has the times by the roofline, and
+    `full` the times by the full model.
 
     `link_bytes` cross the busiest link between chips in one direction: profiling/links.py.
     """
@@ -66,9 +66,9 @@ class PlannedOp:
 class CallCost:
     """The cost of one call of a binary.
 
-    `moves` are those of the device ops that only move data. `ideal` is the time by the roofline, and `seconds` the time
-    by the full model. `dispatch` is what the host needs to start all ops, one by one, if they are not a recording: a
-    call takes the longer of both.
+    `moves` counts the device ops that only move data. `ideal` is the time by the roofline, and `seconds` the time by
+    the full model. `dispatch` is the time that the host needs to start all ops one by one; it is 0 for a recording. A
+    call takes `seconds` or `dispatch`, whichever is longer. All times are in seconds.
     """
 
     device_ops: int

@@ -15,7 +15,7 @@ NO_LINE = "(no line is known)"
 
 @dataclass(frozen=True)
 class Spread:
-    """The median and the quartiles of measured times, in ns. With one measurement, all three are it."""
+    """The median and the quartiles of measured times, in ns. With one measurement, all three are equal to it."""
 
     median: int
     low: int
@@ -46,7 +46,7 @@ class Group:
 
 
 def spread(times: Sequence[int]) -> Spread:
-    """The spread of at least one time. Quartiles are interpolated: those of 1, 2, 3, 4 are 1.75 and 3.25."""
+    """The spread of at least one time. Quartiles are interpolated: 1, 2, 3, 4 have the quartiles 1.75 and 3.25."""
     if len(times) == 1:
         return Spread(times[0], times[0], times[0])
     low, median, high = statistics.quantiles(times, n=4, method="inclusive")
@@ -75,7 +75,7 @@ def group(profile: Profile, name: str, ops: Sequence[ProfiledOp]) -> Group:
 
 
 def grouped(profile: Profile, key: Callable[[ProfiledOp], str]) -> list[Group]:
-    """The ops that run in each call by a key, the groups that take the most host time first."""
+    """Groups the ops that run in each call by a key. The groups that take the most host time come first."""
     members: dict[str, list[ProfiledOp]] = {}
     for op in profile.repeated:
         members.setdefault(key(op), []).append(op)

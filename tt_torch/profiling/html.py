@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell of a table: what a reader sees, and the number by which the table is sorted, if it is not the text."""
+    """A cell of a table: its text, and the number by which the table is sorted. None means that the text decides."""
 
     text: str
     value: float | None = None

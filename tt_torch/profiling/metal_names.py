@@ -9,7 +9,7 @@ from __future__ import annotations
 from tt_torch.wire import custom_ops
 from tt_torch.wire.facts import Op
 
-# By the name of the table. Others have its name, with "DeviceOperation" instead of "Op".
+# Names by the table's name. Other ops have the name of their table, with "DeviceOperation" instead of "Op".
 _NAMES = {
     "LinearOp": "Matmul", "EltwiseBinaryOp": "BinaryNg", "EltwiseBinaryCompositeOp": "BinaryNg",
     "EltwiseBinaryCompositeScalarOp": "BinaryNg", "EltwiseUnaryOp": "Unary", "EltwiseUnaryCompositeOp": "Unary",
@@ -23,7 +23,7 @@ _TRANSFERS = ("ToDeviceOp", "FromDeviceOp")  # between host and device: no devic
 
 
 def metal_name(op: Op) -> str:
-    """The name of the device op; of a transfer between host and device, the name of its table."""
+    """The name of the device op. For a transfer between host and device, it is the name of the op's table."""
     if op.name in _TRANSFERS:
         return op.name
     if op.name == custom_ops.TABLE:  # of a user: it consists of any number of device ops

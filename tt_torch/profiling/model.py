@@ -36,7 +36,7 @@ class ProfiledOp:
 
     `graph` is its position in `Profile.graphs`, `number` the op's position in its program. `once` is true for ops of
     const-eval, which run once per weights and not in each call. `op` is its name in the binary, and `nodes` are the FX
-    nodes that it came from. `target`, `module`, `module_class`, `file`, `line` and `code` are those of
+    nodes that it came from. `target`, `module`, `module_class`, `file`, `line` and `code` are fields of
     `profiling.sources.Source`. `operands` and `results` describe tensors. `host` has the measured time of each call.
     `moved` are the bytes that it moves, and `crossing` those over the busiest link between chips. `before` and `after`
     are the bytes that are allocated, without weights.
@@ -99,7 +99,7 @@ class Profile:
     ops: list[ProfiledOp]
 
     def time(self, op: ProfiledOp, chip: str = "", numbers: str = AS_COMPILED) -> float:
-        """The time of an op by the model of a chip. Without a chip, it is the one of the binary."""
+        """The time of an op in ns, by the model of a chip. The default is the chip of the binary."""
         parts = op.modelled[chip or self.arch][numbers]
         return parts[LAUNCH] + max(time for part, time in parts.items() if part != LAUNCH)
 
@@ -114,7 +114,7 @@ class Profile:
         return [op for op in self.ops if not op.once]
 
     def weight(self, op: ProfiledOp) -> int:
-        """How often an op counts in sums: once if the run has one graph, else as often as its graph was called."""
+        """How often an op counts in sums: once if the run has one graph, otherwise once per call of its graph."""
         return len(self.graphs[op.graph].calls) if len(self.graphs) > 1 else 1
 
 
@@ -214,8 +214,8 @@ def _memory(program: Program, weights: Set[int]) -> Iterator[tuple[facts.Op, Siz
 
 
 def _largest(program: Program, weights: Set[int], numbers: Mapping[int, int]) -> list[HeldTensor]:
-    """The tensors that are allocated when the most DRAM is, the largest first. `numbers` are positions of ops in the
-    profile by their number in the program."""
+    """The tensors that are allocated when the most DRAM is in use. The largest comes first. `numbers` has the position
+    of each op in the profile, by its number in the program."""
     sizes = [held["DRAM"] for _, held in facts.allocations(program, weights)]
     if not sizes:
         return []

@@ -36,7 +36,7 @@ _MODULE, _OTHER = "#7b8794", "#a08c7b"
 
 
 def text(value: str) -> str:
-    """A text that plotly shows as it is. It would take tags for markup."""
+    """A text that plotly shows as it is. Without the escapes, plotly would read tags as markup."""
     return html.escape(value, quote=False)
 
 
@@ -173,7 +173,7 @@ def _points(profile: Profile, ops: Sequence[ProfiledOp], name: str, color: str) 
 
 
 def memory(profile: Profile, place: str) -> go.Figure:
-    """The bytes in one place without weights before and after each op. With several graphs, a menu chooses one."""
+    """The bytes in one place before and after each op, without weights. With several graphs, a menu chooses one."""
     count = len(profile.graphs)
     traces = [_steps([op for op in profile.repeated if op.graph == i], place, i == 0) for i in range(count)]
     layout: dict[str, object] = {

@@ -28,7 +28,7 @@ _session: Session | None = None
 
 
 def session(folder: str, arch: str) -> Session:
-    """The recording of this process. Its folder is the one of the first call."""
+    """The recording of this process. Its folder comes from the first call of this function."""
     global _session
     if _session is None:
         _session = Session(Path(folder), {"wormhole_b0": "Wormhole_b0", "blackhole": "Blackhole"}[arch])
@@ -100,7 +100,7 @@ class ProfiledExecutor(Executor):
 
 
 class ProfiledMeshExecutor(ProfiledExecutor, MeshExecutor):
-    """The same for a program for several chips, which run in lock step: an op's time is that of all of them."""
+    """The same for a program for several chips. All chips run an op together, so the op has one time."""
 
 
 class _Watcher:

@@ -124,7 +124,7 @@ def _tensor(tensor: Tensor, transposed: bool) -> list[int | str]:
 def write_trace(session: Session) -> Path:
     """Writes the trace and returns its path.
 
-    One track shows the measured host times, another the device times of the model, one op after the other.
+    One track shows the measured host times. Another track shows the device times of the model, one op after another.
     """
     write(session.folder / TRACE_NAME, json.dumps({"traceEvents": list(_events(session))}).encode())
     return session.folder / TRACE_NAME

@@ -69,8 +69,8 @@ def full(op: Op, chip: Chip, fidelity: str, flops: int, dram: int, links: int) -
 def kernels(op: Op) -> int:
     """The kernels that the library starts for an op.
 
-    A view starts none. A bias of several rows is added apart. An op with windows first exchanges borders between cores;
-    if its operand or its result is not sharded, the library moves it there and back.
+    A view starts none. A bias of several rows is added by a kernel of its own. An op with windows first exchanges
+    borders between cores. If its operand or its result is not sharded, one more kernel moves it.
     """
     if op.name not in WINDOWS:
         return 0 if op.is_view else 1 + adds_apart(op)
@@ -79,7 +79,7 @@ def kernels(op: Op) -> int:
 
 def _product(op: Op, found: Product, chip: Chip, fidelity: str) -> float:
     """The busiest core computes whole tiles, one step along the inner dimension after the other. The tiles of a step
-    from other cores or from DRAM arrive no earlier than after `step`, which overlaps with arithmetic in part."""
+    that come from other cores or from DRAM take at least `step`. This time overlaps with arithmetic in part."""
     tiles = found.batch * math.prod(_split(found, chip))
     left, right = factors(op)
     cycles = PASSES[fidelity] * PASS_CYCLES + chip.unpack * physical_bytes(right.dtype, True, (TILE, TILE))
@@ -87,8 +87,8 @@ def _product(op: Op, found: Product, chip: Chip, fidelity: str) -> float:
 
 
 def _split(found: Product, chip: Chip) -> tuple[int, int]:
-    """Rows and columns of tiles of the result on the busiest core: in blocks, or in columns or rows alone, as computes
-    the least."""
+    """The rows and columns of tiles of the result on the busiest core. The cores share the result in blocks, or in
+    columns or rows alone: the form that gives this core the fewest tiles is chosen."""
     rows, columns = found.rows, found.columns
     blocks = math.ceil(rows / chip.rows), math.ceil(columns / chip.columns)
     forms = [blocks, (rows, math.ceil(columns / chip.cores)), (math.ceil(rows / chip.cores), columns)]
@@ -96,7 +96,7 @@ def _split(found: Product, chip: Chip) -> tuple[int, int]:
 
 
 def _other(op: Op, chip: Chip, fidelity: str, flops: int) -> float:
-    if flops:  # attention and transposed convolutions: as products, whose tiles no table tells
+    if flops:  # attention and transposed convolutions: they count as products, but no table has their tiles
         size = physical_bytes(factors(op)[0].dtype, True, (TILE, TILE))
         slower = 1 + chip.unpack * size / (PASSES[fidelity] * PASS_CYCLES)
         return slower * flops * PASSES[fidelity] / (MATRIX_FLOPS * chip.cores * chip.clock)
@@ -132,7 +132,7 @@ def _count(tensor: Tensor) -> int:
 
 def _multicast(op: Op, found: Product, chip: Chip) -> float:
     """Each core gets the rows and the columns of tiles that it multiplies, each over one of the two networks. The cores
-    of a convolution have their pixels, and get filters."""
+    of a convolution have their pixels already, and get only filters."""
     sizes = [physical_bytes(t.dtype, True, (TILE, TILE)) for t in factors(op)]
     rows, columns = (count * size for count, size in zip(_split(found, chip), sizes, strict=True))
     received = columns if op.name in CONVOLUTIONS else max(rows, columns)

@@ -1,7 +1,7 @@
 """Modelled times for the same ops with other data types or on another chip.
 
-Nothing is compiled again: the ops, their places in memory and the math fidelity stay those of the binary. Casts at the
-border of the program, which other data types need, are not counted.
+Nothing is compiled again: the ops, their places in memory and the math fidelity stay as they are in the binary. Casts
+at the border of the program, which other data types need, are not counted.
 """
 
 from __future__ import annotations

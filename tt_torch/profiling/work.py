@@ -26,7 +26,7 @@ def traffic(op: Op) -> tuple[Counter[str], Counter[str]]:
 
 
 def adds_apart(op: Op) -> bool:
-    """Whether the library adds the bias of a product in a kernel of its own, which it does for one of several rows."""
+    """Whether the library adds the bias of a product in a kernel of its own. It does so for a bias of several rows."""
     if op.name != "LinearOp" or not op.record.get("bias"):
         return False
     bias = op.tensor("bias")
@@ -69,8 +69,9 @@ class Product(NamedTuple):
 
 
 def product(op: Op, flops: int) -> Product | None:
-    """The matrix product that an op of so many flops is; None for attention, which is two, and for ops of other kinds.
+    """The matrix product that an op with this number of flops computes.
 
+    The result is None for attention, which computes two products, and for ops of other kinds.
     Example: a product of 32x64 and 64x48 is `Product(1, 1, 2, 2)`.
     """
     if op.name not in (*PRODUCTS, *CONVOLUTIONS):
@@ -98,8 +99,8 @@ def _in_tiles(batch: int, rows: int, inner: int, columns: int) -> Product:
 
 
 def fidelity(op: Op) -> str:
-    """The math fidelity that the binary asks for. Otherwise the one that uses all bits of the operands: HiFi2 for block
-    floats (8 bits), HiFi4 for wider types."""
+    """The math fidelity that the binary asks for. If it asks for none, the fidelity that uses all bits of the operands:
+    HiFi2 for block floats (8 bits), HiFi4 for wider types."""
     asked = str((op.record.get("compute_config") or {}).get("math_fidelity"))
     if asked in PASSES:
         return asked
@@ -114,7 +115,7 @@ def cycles_per_element(op: Op) -> int:
 
 
 def elements(op: Op) -> int:
-    """The elements that the vector unit computes: those of the largest tensor, or of all results if they are more."""
+    """How many elements the vector unit computes: as many as the largest tensor has, or all results if that is more."""
     work = max([t.elements for t in (*op.read, *op.written)] or [0])
     return max(work, sum(t.elements for t in op.results))
 

@@ -21,7 +21,7 @@ _WORST = 10
 def print_summary(records: Sequence[Record], console: Console | None = None) -> None:
     """Prints verdicts per dtype, the share of samples with nothing on the host, reasons, and compile times.
 
-    Each op that took too long to compile is named, and the first sample of each reason.
+    It also names each op that took too long to compile, and the first sample of each reason.
     """
     console = console or plain_console()
     console.print(_verdicts(records))

@@ -60,8 +60,8 @@ class Database:
             self.file.parent.mkdir(parents=True, exist_ok=True)
         elif url.startswith("postgresql://"):
             url = url.replace("postgresql://", "postgresql+psycopg://", 1)
-        # A path is no part of a URL's text, where "?", "#" and "%" would mean something. To DuckDB, the relative paths
-        # ":memory:" and "md:x" mean something else than a file.
+        # A path is no part of a URL's text, where "?", "#" and "%" would mean something. It is absolute, because DuckDB
+        # does not read the relative paths ":memory:" and "md:x" as files.
         self.url = sa.URL.create("duckdb", database=str(self.file.absolute())) if self.file else url
         try:
             self.name = str(self.file or sa.make_url(url).render_as_string(hide_password=True))

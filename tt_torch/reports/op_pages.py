@@ -36,7 +36,7 @@ def op_pages(records: Iterable[Record]) -> dict[str, str]:
 
 
 def _file_names(ops: Iterable[str]) -> dict[str, str]:
-    """The name of each op's page. A name that could leave the folder, or be no file's, is replaced by a similar one."""
+    """The name of each op's page. A name that could leave the folder, or that no file can have, gets a similar one."""
     files: dict[str, str] = {}
     for op in sorted(ops):
         base = re.sub(r"[^\w.+-]", "_", op, flags=re.ASCII).lstrip(".")[:_LONGEST_NAME] or "_"

@@ -65,7 +65,8 @@ def name_of(kind: str) -> str:
 
 
 def totals(records: Sequence[Record]) -> list[Record]:
-    """A tile per kind of item and data type: the number of items, of right ones, and of those on the device alone."""
+    """A tile per kind of item and data type: how many items there are, and how many are right. For ops and models, a
+    tile also has the share of items with static shapes that have nothing on the host."""
     groups: dict[str, list[Record]] = defaultdict(list)
     for record in records:
         groups[f"{name_of(record['kind'])} {record.get('dtype', '')}".strip()].append(record)
@@ -88,7 +89,7 @@ def matrix(ops: Iterable[Record]) -> dict[str, dict[str, list[Record]]]:
 
 
 def trend(history: Sequence[Record]) -> list[Record]:
-    """Per commit, oldest first, and kind: the share of right results."""
+    """The shares of right results for each kind and each commit. The oldest commit comes first."""
     points = []
     for kind in sorted({record["kind"] for record in history}):
         by_commit: dict[str, list[Record]] = defaultdict(list)

@@ -91,7 +91,7 @@ def _properties(element: ElementTree.Element) -> Record:
 
 
 def _seconds(text: str) -> float | str:
-    """The number of a duration, which some writers give commas between thousands; other text as it is."""
+    """The number in a duration. Some writers put commas between thousands. Any other text is returned as it is."""
     try:
         return float(text.replace(",", ""))
     except ValueError:

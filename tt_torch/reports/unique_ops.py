@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from tt_torch.records.lines import Record
 
 LONGEST_TEXT = 32_667  # characters of a module or traceback that are kept; a cell of a workbook takes 100 more
-# Differences up to this count as rounding. The correlation says nothing there: that of zeros is not defined.
+# Differences up to this count as rounding. The correlation says nothing there: it is not defined for zeros.
 _ROUNDING = 1e-6
 _VERDICTS = {"executed": "match", "compiled": "match", "crash": "crash", "timeout": "timeout"}
 _TEXTS = ("torch_ir_graph", "stable_hlo_graph", "ttir_graph", "ttnn_graph", "runtime_stack_dump", "compiled_json")
@@ -19,7 +19,7 @@ _TEXTS = ("torch_ir_graph", "stable_hlo_graph", "ttir_graph", "ttnn_graph", "run
 def unique_ops(document: Record) -> Iterator[Record]:
     """A record per op of an op-by-op file, with the fields of its schema and the fields of all records.
 
-    `verdict` has the words of sweeps, `outcome` those of the file. An op whose correlation is too low is wrong.
+    `verdict` has the words of sweeps, and `outcome` the words of the file. An op whose correlation is too low is wrong.
     """
     model = document["model_name"] or "model"
     origin = {name: document.get(name) for name in ("commit", "versions", "time")}

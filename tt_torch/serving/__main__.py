@@ -34,7 +34,7 @@ def models_on_device(max_length: int) -> Iterator[None]:
             return _refusing(model, max_length)
 
         def get_gen_models(self, cache_dir: str | None = None) -> list[dict[str, Any]]:
-            """The entries of `GET /v1/models`: models that are loaded, and those of Hugging Face's cache, if any."""
+            """The entries of `GET /v1/models`: models that are loaded, and models in Hugging Face's cache."""
             cached: list[dict[str, Any]] = []
             with suppress(CacheNotFound):
                 cached = super().get_gen_models(cache_dir)
@@ -48,7 +48,10 @@ def models_on_device(max_length: int) -> Iterator[None]:
 
 
 def _refusing(model: PreTrainedModel, max_length: int) -> PreTrainedModel:
-    """The model, whose managers refuse a request that cannot run, with status 400. It would end the loop for all."""
+    """The model, whose managers refuse a request that cannot run, with status 400.
+
+    Otherwise this request would end the loop for all requests.
+    """
     from fastapi import HTTPException
 
     begin = model.init_continuous_batching

@@ -1,7 +1,7 @@
 """Attention of tokens of several requests to a cache in pages, as a function for Transformers' `AttentionInterface`.
 
-A batch has one row per token. Each token knows the pages of its request and its position in them, so that tokens of
-prompts and of answers, from any number of requests, are rows of one kind.
+A batch has one row per token. Each token knows the pages of its request and its position in them. So tokens of prompts
+and of answers, from any number of requests, are rows of the same kind.
 """
 
 from __future__ import annotations

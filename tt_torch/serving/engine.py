@@ -59,7 +59,7 @@ class Request:
             self.cancel()
 
     def result(self, timeout: float | None = None) -> list[int]:
-        """All new tokens, when the request has ended; those so far if it was cancelled.
+        """Waits for the end of the request, and returns all new tokens, or the tokens so far if it was cancelled.
 
         Raises TimeoutError if no token comes for `timeout` seconds, and RequestError if the request fails.
         """
@@ -75,7 +75,7 @@ class Request:
             self._outputs.put(None)
 
     def _next(self, timeout: float | None) -> list[int]:
-        """All tokens so far, when there are more; none if the request was cancelled."""
+        """Waits for more tokens, and returns all tokens so far, or none if the request was cancelled."""
         try:
             output = self._outputs.get(timeout=timeout)
         except queue.Empty:
@@ -201,9 +201,9 @@ class Engine:
 
         Args:
             prompt: the token ids of one prompt, as a list or as a tensor of one dimension.
-            max_new_tokens: the tokens of the answer. The default is that of the generation config, or else as many
-                as fit into `max_length`.
-            eos_token_id: tokens that end the answer. The default is that of the generation config.
+            max_new_tokens: the tokens of the answer. The default comes from the generation config, or is `max_length`
+                minus the length of the prompt.
+            eos_token_id: tokens that end the answer. The default comes from the generation config.
             timeout: seconds to wait while the engine has `max_queue` unfinished requests; None waits without end.
             sampling: `temperature`, `top_k` and `top_p` of this request. The generation config must have
                 `do_sample=True` and a value for each of them that requests may set.

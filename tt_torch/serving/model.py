@@ -41,7 +41,7 @@ def prepare(
 
     Raises:
         ServingModelError: if the model has layers that pages do not serve yet, such as those with a sliding window.
-        ConfigError: if `max_length` is not positive, and in a batch with a longer request.
+        ConfigError: if `max_length` is not positive, and later if a batch has a longer request.
     """
     serve(model, max_length, backend, options)
     return model
@@ -81,7 +81,7 @@ class Served:
         self._pages: weakref.WeakKeyDictionary[PagedAttentionCache, Pages] = weakref.WeakKeyDictionary()
 
     def __call__(self, batch: dict[str, Any]) -> CausalLMOutput:
-        """The logits of a batch of Transformers: those that it asks for, or those of all tokens."""
+        """The logits of a batch of Transformers: either the logits that it asks for, or the logits of all tokens."""
         cache, asked = batch["cache"], batch["logits_indices"]
         pages, positions = self._pages_of(cache), batch["position_ids"][0]
         count = len(positions)

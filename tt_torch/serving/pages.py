@@ -35,7 +35,7 @@ class Pages:
     """The keys and values of each layer: `layers` has two tensors of shape (pages, heads, size, depth) per layer."""
 
     def __init__(self, cache: PagedAttentionCache) -> None:
-        """Takes the memory of a cache over. Transformers' own tensors are released, so a use of them is an error."""
+        """Takes over the memory of a cache. Transformers' own tensors are released, so a use of them is an error."""
         allocator = cache.cache_allocators[KIND]
         self.size, self._stride = allocator.tokens_per_page, allocator.block_physical_stride
         count = cache.cache_tensor.numel() // allocator.bytes_per_block  # with two sectors that no request gets
@@ -51,8 +51,8 @@ class Pages:
     def tables(self, batch: dict[str, Any], rows: int, columns: int) -> Tensor:
         """The pages of each token of a batch of Transformers, (rows, columns). Unused entries name page 0.
 
-        Transformers lists the positions in its own buffer that each request reads, or in a batch without earlier
-        tokens only those that it writes. Every `size`-th of them is the first one of a page.
+        Transformers lists the positions in its own buffer that each request reads. In a batch without earlier tokens,
+        it lists only the positions that a request writes. Every `size`-th of them is the first one of a page.
         """
         queries, listed = batch["cu_seq_lens_q"].tolist(), batch["read_index"][0]
         ends = batch["cu_seq_lens_k"][KIND].tolist()

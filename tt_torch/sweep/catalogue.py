@@ -1,4 +1,4 @@
-"""The models of a sweep: the rows of this package, or those of the user's file."""
+"""The models of a sweep: the rows of this package, or the rows of the user's file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tt-torch sweep`: its options, its progress bar."""
+"""The command `tt-torch sweep`: its options and its progress bar."""
 
 from __future__ import annotations
 
@@ -282,7 +282,7 @@ def _shard(text: str) -> tuple[int, int]:
 
 
 def _sweep(kind: str, items: Sequence[Item], plan: Plan, source: Record | None = None) -> None:
-    """Runs the items that have no record yet and shows all records. `source` tells the content of the user's file.
+    """Runs the items that have no record yet and shows all records. `source` has the hash of the user's file.
 
     The exit status is 1 if a record is not right, or an op took too long to compile.
     """

@@ -1,4 +1,4 @@
-"""Runs one program compiled and in eager PyTorch on the same arguments: do they agree, and what ran on the host?
+"""Compares a compiled program with eager PyTorch on the same arguments, and finds what ran on the host.
 
 Arguments are a pair: a tuple, and a dict of keyword arguments.
 
@@ -55,7 +55,7 @@ class Mismatch(Exception):
 def check_sample(
     function: Function, arguments: Arguments, initialized: bool = True, compiler: str = "tt-torch"
 ) -> Record:
-    """Compiles `function` and compares with eager; returns verdict, error, what ran on the host, and its cost.
+    """Compiles `function` and compares it with eager; returns verdict, error, what ran on the host, and its cost.
 
     Verdicts: match, wrong, error (only the compiled program raises), eager-raises-same. Arguments that the
     function writes to are compared too. Without `initialized`, only shapes and dtypes of results are compared.
@@ -105,7 +105,7 @@ def check_model(module: torch.nn.Module, arguments: Arguments, compiler: str = "
 
 
 def _reached(record: Record) -> Record:
-    """The record with how far the program came; a program that raised came as far as was noted."""
+    """Adds to the record how far the program came. If it raised an exception, this was noted while it compiled."""
     if record["verdict"] in GOOD:
         return record | {"depth": "PASSED"}
     return record | {"depth": "EXECUTE"} if record["verdict"] == "wrong" else record
@@ -152,7 +152,7 @@ def _copied(arguments: Arguments) -> Arguments:
 
 
 def _config(compiler: str) -> CompilerConfig:
-    """The options of a compilation: those of the environment, without the cache, because the record has its seconds."""
+    """The options of a compilation, from the environment. The cache is off, because the record has the compile time."""
     config = CompilerConfig().with_env()
     theirs = config.tt_mlir_options if compiler == "tt-mlir" else ()
     return config.frozen(compiler=compiler, tt_mlir_options=theirs, cache_size=0)

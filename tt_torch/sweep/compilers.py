@@ -35,7 +35,7 @@ class Pair:
 
     @property
     def comparable(self) -> bool:
-        """Whether both programs are right, and compute the whole of it on the device."""
+        """Whether both programs are right, and run on the device alone."""
         return alone(self.ours) and alone(self.theirs)
 
 

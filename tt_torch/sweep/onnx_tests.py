@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 Tensors: TypeAlias = list[torch.Tensor]
 
 KINDS = ("node", "simple", "pytorch-converted", "pytorch-operator", "real")
-HELD = "of TTNN"  # what the field `dtype` says of a test whose inputs and results TTNN can hold
+HELD = "of TTNN"  # the field `dtype` of a test whose inputs and results TTNN can hold
 # ops whose results are random: only their shapes and dtypes are compared
 RANDOM = frozenset("Bernoulli Multinomial RandomNormal RandomNormalLike RandomUniform RandomUniformLike".split())
 _MESSAGE_CHARACTERS = 400
@@ -177,8 +177,8 @@ def _is_random(model: onnx.ModelProto) -> bool:
 def _compare(got: Tensors, expected: Tensors, rtol: float, random: bool = False) -> None:
     """Raises AssertionError for other values, shapes or dtypes. The values of random results are not compared.
 
-    Numbers with a point must be within the relative tolerance of the test, and within the tolerances of
-    `torch.testing`, if these are wider. All others must be equal.
+    Floating-point numbers must be within the relative tolerance of the test, or within the tolerances of
+    `torch.testing` if these are wider. All other values must be equal.
     """
     assert len(got) == len(expected), f"{len(got)} results, expected {len(expected)}"
     for value, golden in zip(got, expected, strict=True):

@@ -39,7 +39,7 @@ def run_sample(op: str, variant: str, dtype: str, sample: int, compiler: str) ->
     value = _sample(info, getattr(torch, dtype), sample)
     if value is None:
         return {"verdict": "absent"}
-    values = Fact.ALLOCATES not in facts.named(op)  # of what the memory held, only shape and dtype say anything
+    values = Fact.ALLOCATES not in facts.named(op)  # the values of uninitialized memory cannot be compared
     with seeded_by_the_caller():  # the comparison sets seeds itself
         return check_sample(_function(info), value, values, compiler)
 

@@ -27,8 +27,8 @@ class Model:
 def randomize(module: nn.Module) -> None:
     """Gives every parameter and statistic random values; signals keep their size on the way through the layers.
 
-    Fresh modules have biases of zero and scales of one, which would hide errors in their use. The weights of some are
-    so small that the output is nearly constant.
+    Fresh modules have biases of zero and scales of one, which would hide errors in their use. Some modules have weights
+    that are so small that the output is nearly constant.
     """
     statistics = {name: buffer for name, buffer in module.named_buffers() if "running_" in name}
     with torch.no_grad():

@@ -136,7 +136,7 @@ class ModelTester:
         return compiled
 
     def run_model(self, model: Function, inputs: Inputs) -> Outputs:
-        """Calls the model: a mapping gives keyword arguments, a sequence positional ones, and a tensor the only one."""
+        """Calls the model with a mapping of keyword arguments, a sequence of positional arguments, or one argument."""
         if isinstance(inputs, Mapping):
             return model(**inputs)
         return model(*inputs) if isinstance(inputs, Sequence) else model(inputs)
@@ -258,7 +258,7 @@ class ModelTester:
         assert_pcc: bool = True,
         assert_atol: bool = True,
     ) -> None:
-        """Records what `finalize` would, for a test that has its figures from elsewhere. It asserts nothing."""
+        """Records what `finalize` would record, for a test that computes its figures itself. It asserts nothing."""
         need = Required(required_pcc, required_atol, relative_atol, assert_pcc, assert_atol)
         tags = record_start(record_property, model_name, str(model_group), compiler_config) | need.tags()
         status = bringup_status(compiler_config.with_env().compile_depth, test_pcc >= required_pcc)
@@ -267,7 +267,7 @@ class ModelTester:
 
     @staticmethod
     def print_outputs(results: Outputs, data_parallel_mode: bool, print_fn: Callable[[Outputs], object]) -> None:
-        """Calls `print_fn` with the results, or with those of each device."""
+        """Calls `print_fn` with the results, or once for each device with the results of this device."""
         for each in results if data_parallel_mode else [results]:
             print_fn(each)
 
@@ -280,7 +280,7 @@ def _check(mode: str, backend: str) -> None:
 
 
 def _listed(devices: Device | Sequence[Device] | None, several: bool) -> list[Device | None]:
-    """The devices as a list; without any, a list with None. Raises ValueError for more than one, unless `several`."""
+    """The devices as a list, [None] without devices. Raises ValueError for more than one device if not `several`."""
     listed: list[Device | None] = list(devices) if isinstance(devices, Sequence) else [devices]
     if len(listed) != 1 and not several:
         raise ValueError(f"a model runs on one device, not on {len(listed)}, without data_parallel_mode")

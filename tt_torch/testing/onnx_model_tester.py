@@ -1,4 +1,4 @@
-"""A test of an ONNX model: it runs by ONNX Runtime and compiled."""
+"""A test of an ONNX model: it runs in ONNX Runtime and compiled, and the results are compared."""
 
 from __future__ import annotations
 

@@ -18,8 +18,8 @@ def on_each_device(
 ) -> list[Result]:
     """Calls `start` with each device and returns the results in order. Raises the error of the first call that failed.
 
-    `start` compiles for the device and makes an asynchronous call. Without `devices`, these are all chips that there
-    are, which are opened for this and closed afterwards.
+    `start` compiles for the device and makes an asynchronous call. Without `devices`, all available chips are opened,
+    and closed afterwards.
     """
     with _opened(config) if devices is None else nullcontext(devices) as each:
         calls = []

@@ -1,4 +1,4 @@
-"""`tt-torch cache`: what the compile cache has, and its end."""
+"""`tt-torch cache` shows what the compile cache has, and clears it."""
 
 from __future__ import annotations
 

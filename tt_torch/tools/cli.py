@@ -93,7 +93,7 @@ def inspect(
     """Shows the programs of a binary with inputs, outputs, memory and device ops, the system that it needs, and what
     its bytes are spent on. If FILE is a package, arguments, results and weights are shown, too.
 
-    JSON is in the form of `ttrt read`; that of a package is its manifest.
+    JSON is in the form of `ttrt read`. The JSON of a package is its manifest.
 
     With --why, FILE is StableHLO or TTIR that TT_TORCH_SAVE_MLIR has saved, or a model, and the optimizer decides again
     with the options in environment variables. OP is a pattern of module paths, parameters, names in locations, or ops.

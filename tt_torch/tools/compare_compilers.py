@@ -1,4 +1,4 @@
-"""`tt-torch compare-compilers`: a model compiled by our stages and by tt-mlir, side by side."""
+"""`tt-torch compare-compilers` compiles a model by our stages and by tt-mlir, and compares the results."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def compare_compilers(
     levels: Levels = [0, 2],  # noqa: B006 - typer only reads it
     as_json: AsJson = False,
 ) -> None:
-    """Compares what our stages and tt-mlir make of a model, and the results of both with those of eager PyTorch.
+    """Compares what our stages and tt-mlir make of a model, and compares the results of both with eager PyTorch.
 
     Both binaries run on the emulated device. `modelled ms` is what the roofline
     model of docs/profiling.md gives for a call. If a compiler fails, its row has the reason.

@@ -1,4 +1,4 @@
-"""`tt-torch compile`: a model becomes a package or a binary."""
+"""`tt-torch compile` compiles a model to a package or a binary."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _onnx(source: Path, shapes: Mapping[str, Sequence[int]]) -> LoadedModel:
 
 
 def _shape(text: str) -> tuple[str, list[int]]:
-    """The name and the shape of an input. Raises BadParameter."""
+    """The name and the shape of an input. Raises BadParameter for a text of another form."""
     found = re.fullmatch(r"(.+)=((?:\d+(?:,\d+)*)?)", text, re.ASCII | re.DOTALL)
     if not found:
         raise typer.BadParameter(f"{text!r} is no NAME=SIZE,SIZE,...", param_hint="--shape")
@@ -119,7 +119,10 @@ def _weights_beside(model: CompiledModel | LoadedModel, target: Path) -> list[Pa
 
 
 def _show(written: list[Path], seconds: float, as_json: bool) -> None:
-    """The files, and what the programs of the first one cost. How often the host runs each of several is not known."""
+    """Prints the files, and what the programs of the first file cost.
+
+    If there are several programs, it is not known how often the host runs each of them.
+    """
     from tt_torch.driver.package.contents import binaries
     from tt_torch.wire.calls import cost
     from tt_torch.wire.decode import decode

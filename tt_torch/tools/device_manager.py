@@ -42,8 +42,8 @@ class DeviceManager:
     """Parent meshes that this process has open, and the sub-meshes cut from each.
 
     TT_TORCH_DEVICE chooses the kind of device. `dispatch_core_type` exists for compatibility and has no effect. On
-    emulated chips `enable_program_cache` has none either: they always keep programs, and they need no cores for
-    dispatch.
+    emulated chips, `enable_program_cache` has no effect either: these chips always keep programs, and they need no
+    cores for dispatch.
     """
 
     _meshes: dict[Device, _Mesh] = {}  # noqa: RUF012 - one per process is the point

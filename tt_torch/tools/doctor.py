@@ -94,7 +94,7 @@ def _missing_libraries(file: Path) -> list[str]:
 
 
 def variables() -> Iterator[Finding]:
-    """Checks our environment variables: is the name known, and is the value accepted?"""
+    """Checks our environment variables: each name must be known, and each value must be accepted."""
     from tt_torch.config import CompilerConfig, option_variables
     from tt_torch.errors import ConfigError
     from tt_torch.variables import OTHERS, unknown

@@ -1,4 +1,4 @@
-"""`tt-torch explain`: what becomes of a model, without running it on the device."""
+"""`tt-torch explain` shows what becomes of a model, without running it on the device."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ def explain(target: Target, as_json: AsJson = False) -> None:
 def model_of(target: str) -> tuple[Function, tuple[Any, ...], dict[str, Any]]:
     """The model that a function of a file or a module returns, with its arguments; `target` has the form of TARGET.
 
-    Raises BadParameter without such a file, module or function, and ModelsFileError if it fails or returns otherwise.
+    Raises BadParameter if there is no such file, module or function. Raises ModelsFileError if the function fails or
+    returns anything else.
     """
     source, _, name = target.rpartition(":")
     if not name or not (Path(source).is_file() if source.endswith(".py") else is_module(source)):

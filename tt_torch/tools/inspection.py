@@ -72,7 +72,7 @@ def _chip(desc: ChipDesc) -> tuple[str, str, int, int, int]:
 
 
 def _program(index: int, program: Program, expanded: Program) -> Iterator[str]:
-    """The lines of a program. Its peak of memory is that of `expanded`, which also has the ops of called programs."""
+    """The lines of a program. Its peak of memory comes from `expanded`, which also has the ops of called programs."""
     private = ", private" if program.get("private") else ""
     yield f"\nprogram {program['name']} (number {index}, {len(program['operations'])} operations{private})"
     rows, columns = facts.mesh_shape(program)

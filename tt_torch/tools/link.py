@@ -64,8 +64,8 @@ def _libraries(program: Program) -> list[int]:
 
 
 def _cpu_module(source: str, start: int) -> str:
-    """The module for the CPU, which begins at `start`, without the text around it, whose dialects torch-mlir does not
-    know. Raises LookupError or ValueError for text that is not what tt-mlir writes."""
+    """The module for the CPU, which begins at `start`. The text around it is left out, because torch-mlir does not know
+    its dialects. Raises LookupError or ValueError for text that is not what tt-mlir writes."""
     plain = _STRING.sub(lambda text: "_" * len(text[0]), source)  # braces inside of strings must not count
     depth, end = 0, plain.index("{", start)
     while True:

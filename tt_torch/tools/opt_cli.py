@@ -58,7 +58,7 @@ def _run(source: str | bytes, steps: Sequence[Step], config: CompilerConfig, loc
 
 
 def _steps(names: Sequence[str], to: str) -> list[Step]:
-    """The steps of these names, then those to a level. Raises BadParameter for an unknown one."""
+    """The steps with these names, then the steps to a level. Raises BadParameter for an unknown step or level."""
     from tt_torch.mlir import pipeline
 
     if unknown := [name for name in names if name not in pipeline.STEPS]:

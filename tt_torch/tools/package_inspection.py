@@ -46,7 +46,7 @@ def text(path: Path) -> Iterator[str]:
 
 
 def _steps(flow: Flow, indent: str) -> Iterator[str]:
-    """The steps of a flow, and those of its loops and branches further to the right."""
+    """The steps of a flow. The steps of its loops and branches are further to the right."""
     count = flow.inputs
     for step in flow.steps:
         made, inner = list(range(count, count + step.results)), list[tuple[str, Flow]]()
@@ -81,7 +81,7 @@ def _whole(path: Path) -> Package:
 
 
 def _trained(manifest: Manifest, name: str) -> str:
-    """Whether a weight is trained; nothing for a buffer and in a package for inference."""
+    """Says whether a weight is trained. The text is empty for a buffer, and in a package for inference."""
     parameters = manifest.training.parameters if manifest.training else {}
     return f", {'trained' if parameters[name] else 'frozen'}" if name in parameters else ""
 

@@ -14,8 +14,8 @@ from tt_torch.wire.schema import SYSTEM_DESC
 def system_file() -> File:
     """The message of a `.ttsys` file with the system that the environment variables choose.
 
-    Raises ConfigError for variables that are not accepted, and what opening a device raises if one is chosen that is
-    not the emulated one.
+    Raises ConfigError for variables that are not accepted. If they choose another device than the emulated one, it is
+    opened, and this can raise errors, too.
     """
     config = CompilerConfig.from_env()
     if config.device != "emulated":

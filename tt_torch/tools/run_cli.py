@@ -1,4 +1,4 @@
-"""`tt-torch run`: a compiled file on given or random inputs."""
+"""`tt-torch run` runs a compiled file on given or random inputs."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ Tensors = dict[str, torch.Tensor]
 @dataclass(frozen=True)
 class Loaded:
     """The content of a file: the form of each tensor that it takes, by name, and a function from such tensors to the
-    tensors of its result, by name. The names are those that `tt-torch inspect` shows. `writes`: to its arguments."""
+    tensors of its result, by name. `tt-torch inspect` shows these names. `writes`: `run` can write to its tensors."""
 
     inputs: Mapping[str, TensorForm]
     run: Callable[[Mapping[str, torch.Tensor]], Tensors]
@@ -33,7 +33,7 @@ class Loaded:
 
 
 def loaded(path: Path, device: Device | None) -> Loaded:
-    """Raises what `tt_torch.load` raises."""
+    """The content of a `.ttnn` or `.ttpkg` file. Raises the errors of `tt_torch.load`."""
     model = load(path, device)
     if isinstance(model, LoadedProgram):
         cpu = torch.device("cpu")

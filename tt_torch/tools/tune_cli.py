@@ -1,4 +1,4 @@
-"""`tt-torch tune-precision`."""
+"""The command `tt-torch tune-precision`."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def tune_precision(
 
 @contextmanager
 def _progress(measure: Measure) -> Iterator[Measure]:
-    """The function, which counts its calls on the terminal."""
+    """The function `measure`. The terminal shows how often it was called."""
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 

@@ -60,7 +60,7 @@ def verify_module(
     """Compiles a module, runs it on given or random inputs and compares with plain PyTorch.
 
     Random floats are uniform in `input_range`, random integers in `input_range_int`; without `input_data_types`, inputs
-    are float32. An ONNX model is compared with ONNX Runtime; its inputs' shapes and data types are those of the model.
+    are float32. An ONNX model is compared with ONNX Runtime; it has shapes and data types for its inputs.
     Returns what `verify_against_golden` returns; raises AssertionError for a difference if `do_assert`.
     """
     if is_onnx(mod):

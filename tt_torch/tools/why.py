@@ -1,4 +1,4 @@
-"""`tt-torch inspect --why`: the forms that the optimizer weighs for an op, and why it takes one.
+"""`tt-torch inspect --why` shows the forms that the optimizer weighs for an op, and why it takes one of them.
 
 The choices are made again, from the module before them, so that no compilation has to keep them.
 """
@@ -53,7 +53,7 @@ def decisions(source: str, pattern: str) -> list[Decision]:
 
 
 def _sources(source: str, config: CompilerConfig) -> Iterator[str | bytes]:
-    """The module in a file, or those that a call of a model compiles. The CPU computes the call."""
+    """The module in a file, or the modules that a call of a model compiles. The CPU computes the call."""
     if Path(source).is_file():
         yield read(source)
         return

@@ -71,8 +71,8 @@ class Client:
     def ask(self, request: str, seconds: float) -> tuple[str, str]:
         """The error of a request, which is empty if there is none, and what the worker printed.
 
-        Raises WorkerFailure if the worker dies or has not answered after `seconds`. It is killed then, and also when
-        this process is interrupted.
+        Raises WorkerFailure if the worker dies or has not answered after `seconds`. In this case, and also if this
+        process is interrupted, the worker is killed.
         """
         with self._lock:
             start = self._log.stat().st_size

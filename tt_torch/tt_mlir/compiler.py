@@ -42,7 +42,7 @@ def text(module: ir.Module) -> str:
 
     CHLO ops such as erf, for which tt-mlir has no rules, are expanded. The role of an argument becomes an attribute of
     tt-mlir's dialect; in our module it is a string. Attributes of composite ops get the types that tt-mlir expects;
-    with others it crashes while it writes the binary.
+    with other types, tt-mlir crashes while it writes the binary.
     """
     copy = ir.Module.parse(repro.snapshot(module), module.context)
     run_native(copy, TO_PLAIN)

@@ -24,7 +24,7 @@ class Tools:
 
 
 def plugin(named: str) -> Path | None:
-    """The library of the plugin that the option `pjrt_plugin` names, or of an installed one; None without either.
+    """The library of the plugin that the option `pjrt_plugin` names, or of an installed plugin, or None.
 
     Raises ConfigError if the option names no file.
     """

@@ -8,7 +8,7 @@ from tt_torch.config import CompilerConfig
 from tt_torch.errors import ConfigError
 from tt_torch.wire.binary import system
 
-# The names that an option has in the tools, if it is not that of the plugin with hyphens.
+# The names that options have in the tools, if they are not the plugin's names with hyphens.
 _TOOL_NAMES = {
     "enable_const_eval_on_cpu": "enable-cpu-hoisted-const-eval",
     "fp32_dest_acc_en": "compute-cfg-fp32-dest-acc-en",
@@ -54,7 +54,7 @@ def for_plugin(config: CompilerConfig) -> dict[str, str]:
 
 
 def for_tools(config: CompilerConfig) -> str:
-    """Options of the pipeline of `ttmlir-opt`, the system to compile for included.
+    """Options of the pipeline of `ttmlir-opt`. They also name the system to compile for.
 
     Raises ConfigError if the `.ttsys` file is not readable or of another architecture.
     """

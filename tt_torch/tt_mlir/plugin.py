@@ -1,4 +1,4 @@
-"""Compiles with tt-mlir in a PJRT plugin, which a worker process loads: it may crash, hang, and it prints a lot."""
+"""Compiles with tt-mlir in a PJRT plugin. It may crash or hang, and prints a lot, so a worker process loads it."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _request(work: Path, text: str, config: CompilerConfig) -> str:
 
 
 def _stages(folder: Path) -> dict[str, str]:
-    """The IR of the stages, in their order. The plugin writes a file for each, whose name ends with the time."""
+    """The IR of the stages, in their order. The plugin writes a file for each stage. Its name ends with the time."""
     stages = {}
     for path in sorted(folder.glob("irs/*.mlir"), key=lambda path: path.stat().st_mtime_ns):
         named = _IR_FILE.fullmatch(path.stem)

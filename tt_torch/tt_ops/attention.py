@@ -48,7 +48,7 @@ def scaled_dot_product_attention(
     scale: float | None = None,
     sliding_window_size: int | None = None,
 ) -> Tensor:
-    """Attention of a whole prompt. With a window, a query sees only so many of the last keys, its own included."""
+    """Attention of a whole prompt. With a window of size n, a query sees only its own key and the n - 1 before it."""
     if is_causal:
         rows = torch.arange(query.shape[2], device=query.device)
         attn_mask = visible(rows.unsqueeze(0), key.shape[2], sliding_window_size)

@@ -37,11 +37,11 @@ CALLS: dict[OpOverload, Call] = {}
 def op(
     check: Callable[..., list[int]], attributes: Callable[[Arguments], Attributes] = lambda a: {}, operands: str = ""
 ) -> Callable[[AnyFunction], AnyFunction]:
-    """Registers a function as the op `tt::<its name>`, whose parameters and defaults are those of the function.
+    """Registers a function as the op `tt::<its name>`, which gets the parameters and defaults of the function.
 
     The function computes the op on any device. `check` gets all arguments by name, defaults included. It raises
-    OpArgumentError for those that the op does not take, and returns the shape of the result, whose dtype is that of the
-    first argument. The operands of the custom call are all tensors in order, unless `operands` names them in another.
+    OpArgumentError for arguments that the op does not take, and returns the shape of the result. The result has the
+    dtype of the first argument. The operands of the custom call are all tensors in order, unless `operands` names them.
     """
 
     def register(function: AnyFunction) -> AnyFunction:

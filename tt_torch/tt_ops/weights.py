@@ -21,5 +21,5 @@ def _attributes(a: Arguments) -> Attributes:
 
 @op(_check, _attributes)
 def weight_dtype_override(tensor: Tensor, dtype: str) -> Tensor:
-    """The weight, with which a compiled matrix product computes in another data type."""
+    """The weight itself. A compiled matrix product has it in the data type `dtype` on the device."""
     return tensor.clone()

@@ -1,1 +1,1 @@
-"""`tt-torch tune-precision`: the cheapest precision of each layer that keeps an accuracy."""
+"""`tt-torch tune-precision` finds the cheapest precision of each layer that keeps an accuracy."""

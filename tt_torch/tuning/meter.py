@@ -23,7 +23,7 @@ from tt_torch.wire.decode import decode
 class Meter:
     """Compiles a model for a choice of levels, and compares it with eager PyTorch on given inputs.
 
-    The device is an exact one, which has the roundings of a chip. The time is that of the profile's model of the chip.
+    The device is an exact one, which has the roundings of a chip. The time comes from the profile's model of the chip.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Meter:
 
 
 def _layer(weight: str) -> str:
-    """The pattern of a weight's layer: of the module that has it, or of the weight itself if that is the model."""
+    """The pattern of the module that has a weight. If the model itself has it, it is the pattern of the weight."""
     return glob.escape(weight.rpartition(".")[0] or weight)
 
 

@@ -1,4 +1,4 @@
-"""The search for the cheapest level of precision of each layer. It knows no models: it is given what measures."""
+"""The search for the cheapest level of precision of each layer. It knows no models: a function measures a choice."""
 
 from __future__ import annotations
 
@@ -49,8 +49,9 @@ Measure = Callable[[Choice], Trial]
 class Search:
     """A search for a cheap choice whose correlation is at least `goal`. `trials` has all that was measured.
 
-    All layers get the cheapest level that keeps the goal for the whole model. Then single layers go below it, from the
-    cheapest level on: first those that lose the least for what they save, and as many of them as keep the goal.
+    All layers get the cheapest level that keeps the goal for the whole model. Then single layers get lower levels, from
+    the cheapest level on. Layers that lose the least for what they save come first. As many layers get the lower level
+    as the goal allows.
     """
 
     measure: Measure

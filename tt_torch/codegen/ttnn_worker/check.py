@@ -55,8 +55,8 @@ def _check_statement(
     except Exception as error:
         scope |= {spec.name: spec.make(device) for spec in wanted}
         return [refusal(error)]
-    # A view shares memory with its operand, and the library frees it with the last of them, which the runtime forgets
-    # when it deallocates it. A variable would keep the memory.
+    # A view shares memory with its operand. The library frees the memory with the last tensor that has it. The runtime
+    # forgets a tensor when it deallocates it, but a variable here would keep the memory.
     scope.pop(statement["freed"], None)
     differences = []
     for spec in wanted:
@@ -89,7 +89,7 @@ def peaks(trace: list[dict[str, Any]]) -> dict[str, int]:
     return peak
 
 
-# Nodes of circular buffers. Those that lie in the memory of a tensor take none of their own.
+# Nodes of circular buffers. Buffers that lie in the memory of a tensor take no memory of their own.
 ALLOCATE = ("circular_buffer_allocate", "dataflow_buffer_allocate")
 
 

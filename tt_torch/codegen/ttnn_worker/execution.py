@@ -43,7 +43,7 @@ class LoadedProgram:
         self.ran_with: tuple[int | None, ...] | None = None
 
     def __call__(self, tensors: list[ttnn.Tensor], device: ttnn.MeshDevice) -> list[ttnn.Tensor]:
-        """Runs the program. `tensors` are the binary's inputs in order; those on the host are the program's weights."""
+        """Runs the program. `tensors` are the binary's inputs in order. Inputs on the host are its weights."""
         pairs = list(zip(self.inputs, tensors, strict=True))
         inputs = [tensor for spec, tensor in pairs if spec.memory_config is not None]
         weights = {spec.name: tensor for spec, tensor in pairs if spec.memory_config is None}
@@ -54,7 +54,7 @@ class Execution:
     """An open device with the programs that were loaded for it and the tensors that are kept between calls.
 
     With `enable_trace`, the second call of a program with the same kept tensors records it, and later calls replay the
-    trace. A trace writes to the addresses of the time when it was recorded. So all traces are released whenever a
+    trace. A trace writes to the addresses that were in use when it was recorded. So all traces are released whenever a
     tensor that stays on the device is added or dropped.
     """
 

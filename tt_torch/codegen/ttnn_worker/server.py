@@ -18,7 +18,7 @@ from .specification import NAMES
 
 
 class Worker:
-    """Executes commands. Each is a method of this class, or else one of the Execution of the mesh's `part`."""
+    """Executes commands. A command is a method of this class, or a method of the Execution of the mesh's `part`."""
 
     def __init__(self) -> None:
         self._parts: dict[int, Execution] = {}  # 0 is the whole mesh
@@ -42,7 +42,7 @@ class Worker:
         fabric: bool = False,
         **options: int | list[int],
     ) -> str:
-        """Opens a mesh and returns its architecture. With `fabric`, its chips can exchange values with those in their
+        """Opens a mesh and returns its architecture. With `fabric`, a chip can exchange values with the chips in its
         row or column. Further options are passed to ttnn.open_mesh_device."""
         if fabric:
             ttnn.set_fabric_config(ttnn.FabricConfig.FABRIC_1D)

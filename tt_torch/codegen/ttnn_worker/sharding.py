@@ -1,7 +1,8 @@
 """Whole tensors of the host on a mesh of chips, and back. Programs for a mesh have these functions, too.
 
-A sharding has, for the rows and for the columns of the mesh, the dimension of the tensor that they split, or None if
-each of them has all of it. If both split one dimension, the rows split it first.
+A sharding has two entries: the dimension of the tensor that the rows of the mesh split, and the dimension that its
+columns split. None means that each row, or each column, has the whole tensor. If both split the same dimension, the
+rows split it first.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ def distribute(tensor: ttnn.Tensor, sharding: tuple[int | None, ...], device: tt
 
 
 def compose(tensor: ttnn.Tensor, sharding: tuple[int | None, ...], device: ttnn.MeshDevice) -> np.ndarray:
-    """The whole array. Of chips with the same part, the first one is read."""
+    """The whole array. If several chips have the same part, the first of them is read."""
     rows, columns = sharding
     on_host = ttnn.from_device(tensor) if ttnn.is_tensor_storage_on_device(tensor) else tensor
     parts, count = ttnn.get_device_tensors(on_host), device.shape[1]

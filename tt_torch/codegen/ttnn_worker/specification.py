@@ -30,7 +30,7 @@ class Specification:
         return self.place(np.zeros(self.shape, np.float32), device)
 
     def place(self, array: np.ndarray, device: ttnn.MeshDevice) -> ttnn.Tensor:
-        """A tensor as specified, with these values, of which each chip gets its part."""
+        """A tensor as specified, with these values. Each chip gets its part of them."""
         tensor = self.on_host(array, device)
         if self.memory_config is None:
             return tensor

@@ -56,7 +56,7 @@ def rewrite_crashsafe_xml(xml_file: str | Path) -> None:
 
 
 def complete(case: ElementTree.Element) -> None:
-    """Adds to the tags of a test."""
+    """Adds `max_achieved_compile_depth`, and `bringup_status` if it is missing, to the tags of a test."""
     properties = case.find("properties")
     if properties is None:
         properties = ElementTree.SubElement(case, "properties")

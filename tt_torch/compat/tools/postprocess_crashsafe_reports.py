@@ -21,7 +21,7 @@ __all__ = ["merge_junit_reports"]
 
 
 def merge_junit_reports(input_files: list[str], output_file: str | Path) -> None:
-    """Writes one report with the tests of all files, and adds to their tags. Names files that are no XML on stderr."""
+    """Writes one report with the tests of all files, with complete tags. Names files that are no XML on stderr."""
     suite = ElementTree.Element("testsuite", name="pytest")
     for file in input_files:
         try:
