@@ -54,11 +54,11 @@ def repeat(forks: Server, command: str) -> subprocess.CompletedProcess:
 
 def test_the_command_repeats_the_failure(tmp_path, forks):
     step = ("layouts", pipeline.STEPS["layouts"])
-    with pytest.raises(StageError, match="step layouts failed: ModuleFormatError") as caught:
+    with pytest.raises(StageError, match=r"step layouts failed: .* no function @main") as caught:
         run([step], TEXT.replace("@main", "@other"), repro_dir=str(tmp_path))
     again = repeat(forks, caught.value.repro)
     assert again.returncode == 1
-    assert "step layouts failed: ModuleFormatError" in again.stderr
+    assert "no function @main" in again.stderr
 
 
 def test_the_command_has_the_options(tmp_path, forks):
