@@ -15,7 +15,7 @@ from tt_torch.wire.facts import TILE
 
 @workaround("ttnn.scaled_dot_product_attention")
 def whole_mask(op: Op, b: Builder) -> Value | None:
-    """Masks become one with an element for each query and key, and causal ones of other sizes a mask, too:
+    """A mask gets an element for each query and key. A causal attention of other sizes gets such a mask, too:
 
     "Mask batch dim must either be 1 (to be broadcasted across all batches) or must match Q batch dimension"
     "Mask num_heads must either be 1 (to be broadcasted across all heads) or must match Q heads dimension"

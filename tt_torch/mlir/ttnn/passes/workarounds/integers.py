@@ -112,7 +112,7 @@ def powers_of_integers(op: Op, b: Builder) -> Value | None:
 @workaround("ttnn.divide")
 def quotients_of_integers(op: Op, b: Builder) -> Value | None:
     """The dividend without its remainder is divided as float32, so that the quotient is a whole number. A second
-    division, of what the product of quotient and divisor misses, gives the error of the first one.
+    division, of the dividend minus the product of quotient and divisor, gives the error of the first division.
 
     "Incorrect output_dtype value for Integer Division(rounding_mode=None) ; valid input values are None or
     ttnn.float32"
