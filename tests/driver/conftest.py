@@ -15,7 +15,10 @@ from tt_torch.driver.cache.store import Store, store_of
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
-    """An empty compile cache, which is on. It would be off for a compilation that verifies the IR."""
+    """An empty compile cache that is on.
+
+    It would be off for a compilation that verifies the IR, so no IR is verified.
+    """
     monkeypatch.setenv("TT_TORCH_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("TT_TORCH_CACHE_SIZE", str(1 << 24))
     monkeypatch.delenv("TT_TORCH_VERIFY_IR", raising=False)
@@ -26,7 +29,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
 
 @pytest.fixture
 def package(tmp_path: Path) -> Callable[..., Any]:
-    """Compiles, saves and loads."""
+    """A function that compiles a model, saves it as a package, and loads the package."""
 
     def made(model: Any, *args: Any, weights: bool = True, **kwargs: Any) -> Any:
         tt_torch.compile_model(model, args, kwargs=kwargs).save(tmp_path / "model.ttpkg", weights)

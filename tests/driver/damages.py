@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 
 def flipped(data: bytes) -> Iterator[bytes]:
-    """The file with one wrong bit: in each of its first and last bytes, and in 150 other ones."""
+    """Copies of the file with one wrong bit each: in the first 40 bytes, in 150 random bytes, and in the last byte."""
     places = random.Random(0).choices(range(len(data)), k=150)
     for place in [*range(40), *places, len(data) - 1]:
         damaged = bytearray(data)

@@ -1,4 +1,6 @@
-"""Programs for eight chips, which one process has, or which several processes share. Each gives plain tensors.
+"""Programs for eight chips. One process has the chips, or several processes share them.
+
+Each program returns plain tensors.
 
 `python host_programs.py FOLDER NAME...` runs them in this process and writes the results to FOLDER.
 """
@@ -80,7 +82,7 @@ def ahead_of_time() -> list[torch.Tensor]:
 
 
 def whole_results() -> list[torch.Tensor]:
-    """A program that is given whole tensors, and returns a whole one of which each chip has a part."""
+    """A program that takes whole tensors and returns a whole tensor. Each chip has a part of the result."""
     x, mesh = torch.arange(128.0).reshape(16, 8), init_device_mesh("tt", (8,))
     model = tt_torch.compile_model(lambda x: x.neg(), (distribute_tensor(x, mesh, [Shard(0)]),))
     with Device(mesh_shape=(1, 8), hosts=hosts()) as device:

@@ -1,8 +1,8 @@
 """Looks for two compilations with one key of the compile cache and different results.
 
 `python -m tests.driver.key_pairs FIRST COUNT` takes random programs, and variants of each that differ in one number, or
-in the dtype or the strides of one input. Each is compiled, and what the cache would keep is compared with what it has
-under the same key.
+in the dtype or the strides of one input. It compiles each of them. It compares what the cache would keep with earlier
+content under the same key.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def variants(draw: random.Random, program: Program) -> Iterator[Program]:
 
 
 def disagreements(seeds: Iterable[int], length: int) -> tuple[list[str], bool]:
-    """The sources of programs whose key another program has with another result, and whether any key came twice."""
+    """The sources of programs whose key came before with another result, and whether any key came twice."""
     kept: dict[str, Any] = {}
     wrong: list[str] = []
     source, repeated = "", False
@@ -65,7 +65,7 @@ def disagreements(seeds: Iterable[int], length: int) -> tuple[list[str], bool]:
 
 
 def _compile(program: Program) -> None:
-    """Compiles a program if eager PyTorch computes it, and PyTorch's shape functions do."""
+    """Compiles a program if eager PyTorch can run it, and PyTorch's shape functions can trace it."""
     inputs = list(program.inputs.values())
     try:
         program.function()(*copy.deepcopy(inputs))

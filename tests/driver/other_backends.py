@@ -1,5 +1,5 @@
 """A program for a fresh process. It describes PyTorch's behaviour for other backends, before and after ours was used.
-The process has TORCH_DEVICE_BACKEND_AUTOLOAD=0, so that the device is not there before, either.
+The process has TORCH_DEVICE_BACKEND_AUTOLOAD=0, so that our device is not loaded in the first description.
 
 It prints a JSON object with `before` and `after`, which should be equal, and with `replaced`: the paths of PyTorch's
 functions, public and private, that have been replaced by other functions.
@@ -41,7 +41,7 @@ def version_after_a_fused_step() -> int:
 
 
 def programs(backend: Any) -> dict[str, Any]:
-    """For some programs: the number of graphs that Dynamo makes, the number of calls in them, the graph breaks."""
+    """For some programs: the number of graphs that Dynamo makes, the number of calls in them, and the graph breaks."""
     torch.manual_seed(0)
     sequence = torch.randn(3, 2, 4)
     cases = {

@@ -28,7 +28,7 @@ def moved(x: Value, to: Sequence[Placement]) -> Value:
 
 
 class Program:
-    """A random program of `steps` steps for inputs on a mesh with so many dimensions."""
+    """A random program of `steps` steps for inputs on a mesh with `mesh_dims` dimensions."""
 
     def __init__(self, seed: int, steps: int, mesh_dims: int) -> None:
         self.rng, self.mesh_dims = random.Random(seed), mesh_dims

@@ -1,4 +1,4 @@
-"""Training programs that were compiled ahead of time, and those from a file, compared with eager PyTorch."""
+"""Training programs that were compiled ahead of time, or loaded from a file, are compared with eager PyTorch."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from tt_torch.tools import package_inspection
 
 
 def both(model: Any, folder: Path, *args: Any, **options: Any) -> tuple[Any, Any]:
-    """The model compiled for training, and what its package gives."""
+    """The model compiled for training, and the model that its package gives when it is loaded."""
     compiled = tt_torch.compile_model(model, args, training=True, **options)
     compiled.save(folder / "model.ttpkg")
     return compiled, tt_torch.load(folder / "model.ttpkg")
 
 
 def gradients(results: Any, *wanted: Tensor) -> tuple[Tensor | None, ...]:
-    """The gradients of a sum of the results, in which each one has another factor."""
+    """The gradients of a weighted sum of the sines of the results. Each result has its own weight."""
     tensors = results if isinstance(results, tuple) else (results,)
     loss = sum((i + 2) * x.sin().sum() for i, x in enumerate(tensors) if x.requires_grad)
     return torch.autograd.grad(loss, wanted, allow_unused=True)
@@ -154,7 +154,10 @@ def test_writes_without_gradients(tmp_path: Path) -> None:
 
 
 def test_backward_passes(tmp_path: Path) -> None:
-    """They may be repeated and may come late. A second derivative is an error, also if it is only a part of a loss."""
+    """Backward passes may be repeated and may come late.
+
+    A second derivative is an error, even if it is only a part of a loss.
+    """
     model = nn.Sequential(nn.Linear(4, 3), nn.GELU(), nn.Linear(3, 2))
     for function in both(model, tmp_path, X):
         parameters = list(function.parameters())
@@ -183,7 +186,7 @@ def test_calls_without_gradients_have_none(tmp_path: Path) -> None:
             with mode():
                 y = function(X)
             assert not y.requires_grad and y.grad_fn is None
-    for module in (model, loaded):  # the statistics of the batch are updated all the same
+    for module in (model, loaded):  # these calls also update the statistics of the batch
         torch.testing.assert_close(dict(module.state_dict()), dict(eager.state_dict()))
 
 

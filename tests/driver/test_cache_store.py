@@ -108,7 +108,7 @@ def _write_for_ever(store: Store, child: int) -> None:
 
 
 def test_processes_that_are_killed_leave_only_whole_entries(store: Store) -> None:
-    """Four processes write and read the same keys beyond the bound; each is killed at a moment of its own."""
+    """Four processes write and read the same keys beyond the bound. Each is killed at another time."""
     store = Store(store.folder, 70_000)
     children = []
     for child in range(4):

@@ -1,4 +1,4 @@
-"""Captured graphs in the compile cache: a hit is what a compilation gives, and graphs that differ have other keys."""
+"""Captured graphs in the compile cache: a hit gives the same as a compilation, and other graphs have other keys."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def traces(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
 
 def again(function: Function) -> Function:
-    """The function compiled as by a new process."""
+    """The function, compiled as in a new process."""
     torch._dynamo.reset()
     return torch.compile(function, backend=tt_torch.backend, dynamic=False)
 
@@ -98,7 +98,7 @@ def test_weights_are_those_of_the_second_model(cache: Store, traces: list[object
 
 
 def test_a_call_that_needs_eager_pytorch_gets_it(cache: Store, traces: list[object]) -> None:
-    """A program of the cache has no graph for eager PyTorch. It is compiled when the first call needs it."""
+    """A program of the cache has no graph for eager PyTorch. The graph is traced when a call first needs it."""
 
     def function(x: torch.Tensor, i: torch.Tensor) -> torch.Tensor:
         return F.embedding(i, x) * (i * i)[:, None]
@@ -311,7 +311,7 @@ def test_a_mode_around_the_compiler_leaves_no_key(mode: AbstractContextManager) 
 
 
 def test_all_metadata_that_we_read_is_known() -> None:
-    """The package reads no metadata of nodes but those in the text, and those that it makes itself from these."""
+    """The package reads only those metadata of nodes that are in the key's text, or that it makes itself from these."""
     made = {"val", "desc", "source", "inexact", "constant", "recompute", "fwd_nn_module_stack"}
     folder = Path(tt_torch.__file__).parent
     files = [path for part in ("driver", "dynamo", "mlir", "torch_private") for path in (folder / part).rglob("*.py")]

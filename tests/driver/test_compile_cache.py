@@ -1,4 +1,4 @@
-"""The compile cache: what is found again is what a compilation gives, and nothing else is ever found."""
+"""The compile cache returns what a compilation would give, and never anything else."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def compilations(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def again(function: Function, **options: Any) -> Function:
-    """The function compiled as by a new process."""
+    """The function, compiled as in a new process."""
     torch._dynamo.reset()
     given = BackendOptions(compiler_config=CompilerConfig(**options))
     return torch.compile(function, backend=tt_torch.backend, options=given)

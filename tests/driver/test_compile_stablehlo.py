@@ -48,7 +48,7 @@ def forms(folder: Path) -> dict[str, object]:
     """The module in every form, by name."""
     module, buffer = ir.Module.parse(TEXT, make_context()), io.BytesIO()
     module.operation.write_bytecode(buffer)
-    # this changes its module
+    # `serialize_portable_artifact` changes the module that it is given
     artifact = _stablehlo.serialize_portable_artifact(ir.Module.parse(TEXT, make_context()), "1.0.0")
     for name, data in (("text.mlir", TEXT.encode()), ("code.mlirbc", buffer.getvalue()), ("a.vhlo", artifact)):
         (folder / name).write_bytes(data)

@@ -1,4 +1,4 @@
-"""A tensor that crosses between device subgraphs and the host is moved once; one that stays on the device, never."""
+"""A tensor that crosses between device subgraphs and the host moves once. A tensor that stays never moves."""
 
 from __future__ import annotations
 

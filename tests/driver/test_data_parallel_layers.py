@@ -1,4 +1,4 @@
-"""Layers whose batch is split over chips: results, gradients and statistics are those of the whole batch."""
+"""Layers whose batch is split over chips give the results, gradients and statistics of the whole batch."""
 
 import copy
 from pathlib import Path
@@ -53,8 +53,8 @@ LAYERS = {
     "gelu": (lambda: nn.GELU(), WORDS),
 }
 
-# With DTensors, CI tests these and the batch norms: what has a rule of ours, and some of PyTorch's rules. The others
-# have PyTorch's rules or none, and the night tests them.
+# CI tests these layers and the batch norms with DTensors. They have rules of ours, or some of PyTorch's rules. The
+# other layers have rules of PyTorch or no rules, and the nightly run tests them.
 OFTEN = "linear, embedding, conv2d, transposed, group norm, adaptive max pool, bilinear upsampling, attention".split(
     ", "
 )

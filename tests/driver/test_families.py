@@ -34,7 +34,7 @@ def rows(count: int) -> Tensor:
 
 
 def copies(family: Any, folder: Path) -> list[Any]:
-    """The family, and what it becomes as a file, as a pickle and as a deep copy."""
+    """The family itself, and its copies by a file, by a pickle and by `deepcopy`."""
     family.save(folder / "family.ttpkg")
     return [family, tt_torch.load(folder / "family.ttpkg"), pickle.loads(pickle.dumps(family)), copy.deepcopy(family)]
 
@@ -83,7 +83,7 @@ def test_relations_between_dimensions(tmp_path: Path) -> None:
 
 
 def test_two_names_and_chosen_sizes(tmp_path: Path) -> None:
-    """Every combination has a program of its own: a wrong one would give another maximum."""
+    """Every combination has a program of its own: a wrong program would give another maximum."""
     dims = {0: Dim("rows", max=2), 1: Dim("columns", min=2)}
     family = tt_torch.compile_model(
         lambda x: (x.flatten().max(0), x.T * 2), (X,), dynamic_shapes=({**dims},), sizes={"columns": (5, 4, 2)}
@@ -120,7 +120,7 @@ def test_members_share_weights_and_buffers(tmp_path: Path) -> None:
 
 
 def test_examples_keep_their_layout_and_fake_ones_work() -> None:
-    """The members are compiled for the order of dimensions in memory that the example has, of which views are made."""
+    """The members are compiled for the order of the example's dimensions in memory. Views need this order."""
     x = torch.empty_strided((2, 4), (1, 2), device="meta")
     family = tt_torch.compile_model(lambda x: (x, x.T, x + 1), (x,), dynamic_shapes=({0: BATCH},))
     given = rows(3).T.contiguous().T

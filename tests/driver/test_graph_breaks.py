@@ -1,6 +1,6 @@
-"""Graph breaks are told at the user's line with Dynamo's reason, and `fallback="error"` refuses them.
+"""A warning reports each graph break at the user's line with Dynamo's reason, and `fallback="error"` refuses it.
 
-Breaks that somebody asks for are neither told nor refused.
+Breaks that somebody asks for are neither reported nor refused.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def whole(x: torch.Tensor) -> torch.Tensor:
 
 
 def told(function: Callable[..., Any], *calls: tuple[Any, ...], **options: Any) -> list[GraphBreakWarning]:
-    """The warnings of some calls of a compiled function, whose results must be those of eager PyTorch."""
+    """The warnings of some calls of a compiled function. The results must equal the results of eager PyTorch."""
     torch.compiler.reset()
     compiled = torch.compile(function, backend="tt", **options)
     with warnings.catch_warnings(record=True) as caught:
@@ -151,7 +151,7 @@ def test_after_a_refusal_the_process_goes_on() -> None:
 
 
 def test_nothing_that_comes_after_a_break_is_hidden() -> None:
-    """The second break is in the function that Dynamo makes of the rest."""
+    """The second break is in the function that Dynamo makes of the code after the first break."""
 
     def two(x: torch.Tensor) -> torch.Tensor:
         y = printing(x) + 1
@@ -163,7 +163,7 @@ def test_nothing_that_comes_after_a_break_is_hidden() -> None:
 
 
 def test_a_function_is_left_to_python_from_the_place_where_dynamo_cannot_go_on() -> None:
-    """PyTorch's contexts of random states cost the whole rest of a function, so they are told."""
+    """Because of PyTorch's contexts of random states, Python runs the whole rest of a function. A warning says so."""
     torch.compiler.reset()
     with pytest.warns(GraphBreakWarning) as caught:
         torch.compile(forking, backend="tt")(X)
@@ -187,7 +187,7 @@ def test_a_warning_that_is_an_error_is_raised_each_time() -> None:
 
 
 def test_lines_of_two_files_are_told_apart(tmp_path: Path) -> None:
-    """Both have the same text, line and reason."""
+    """Both breaks have the same text, line and reason."""
     functions = []
     for name in ("one", "two"):
         file = tmp_path / f"{name}.py"
@@ -298,7 +298,7 @@ def test_what_is_asked_for_is_told_if_it_costs_the_whole_function() -> None:
 @pytest.mark.parametrize("scheduled", [False, True])
 @pytest.mark.parametrize("kind", [torch.optim.SGD, torch.optim.AdamW])
 def test_steps_of_optimizers_are_not_refused(kind: Any, scheduled: bool) -> None:
-    """PyTorch breaks the graph around each step, and skips a step that a schedule watches. Its ops are compiled."""
+    """PyTorch breaks the graph around each step, and skips a step that a schedule watches. The ops are compiled."""
     layers = [copy.deepcopy(LAYER) for _ in range(2)]
     optimizers = [kind(layer.parameters(), lr=0.05) for layer in layers]
     schedules = [torch.optim.lr_scheduler.ExponentialLR(o, 0.5) for o in optimizers] if scheduled else []

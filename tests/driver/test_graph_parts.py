@@ -58,7 +58,7 @@ def reading(*chosen: str, proposed: tuple[str, ...]) -> list[str]:
     ("chosen", "proposed", "expected"),
     [
         (["both"], ("v", "w"), ["v", "w"]),  # x crosses, so its views are made on the device
-        (["both"], ("v",), []),  # w stays on the host, and with it nothing reads v
+        (["both"], ("v",), []),  # w stays on the host, so no op of the subgraph reads v
         (["both"], ("w",), []),
         (["view"], ("v", "w"), []),  # nothing reads x itself
         (["view", "plain"], ("v", "w"), ["v", "w"]),

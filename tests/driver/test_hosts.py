@@ -1,4 +1,4 @@
-"""Several processes that share a mesh of chips: the bits of one process, and errors in all of them within 30 s."""
+"""Several processes share a mesh: they give the bits of one process, and a fault is an error in all within 30 s."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_processes_share_the_device_of_a_mesh_and_of_nothing_else(monkeypatch: p
 
 @pytest.mark.slow
 def test_results_are_those_of_one_process(tmp_path: Path, forks: Server) -> None:
-    """Equal bits for split layers and batches, compiled, eager and ahead of time, and for changes of placements."""
+    """The bits are equal for split layers and batches (compiled, eager, ahead of time), and for changed placements."""
     alone = forks.run(HERE / "host_programs.py", tmp_path)
     assert alone.returncode == 0, alone.stderr
     expected = torch.load(tmp_path / "alone.pt")
@@ -96,7 +96,7 @@ SAID = {
 
 
 def test_a_fault_is_an_error_in_all_processes(forks: Server) -> None:
-    """Two processes go through all faults, one after the other, so that each one also shows what the last one left."""
+    """Two processes go through all faults in turn. Each fault therefore also shows what the fault before it left."""
     processes = [script.ended(300) for script in start(forks, 2, "host_faults.py", TT_TORCH_HOST_TIMEOUT="24")]
     texts = [process.stdout for process in processes]
     assert [process.returncode for process in processes] == [0, -9], texts

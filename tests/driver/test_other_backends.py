@@ -42,7 +42,7 @@ def test_the_programs_show_what_a_setting_would_change(report: dict[str, Any]) -
 
 @pytest.mark.slow
 def test_three_functions_of_pytorch_are_replaced(report: dict[str, Any]) -> None:
-    """`torch_private/` gives the reasons. Two of them ask for the device "tt", and the third for our backend."""
+    """`torch_private/` gives the reasons. Two of them ask for the device "tt", and the third asks for our backend."""
     assert report["replaced"] == [
         "torch.Tensor.__dlpack_device__",
         "torch._dynamo.convert_frame._compile",

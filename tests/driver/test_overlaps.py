@@ -1,4 +1,4 @@
-"""Inputs that overlap in memory: each call writes to the places that it is given, whatever calls before were given."""
+"""Inputs that overlap in memory: each call writes to its own places. These places may differ from call to call."""
 
 from __future__ import annotations
 
@@ -37,8 +37,10 @@ ROWS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 
 
 def called(run: Program, row: str, begin: int) -> list[torch.Tensor]:
-    """The results, a result after a write to the matrix, and what the call has made of the matrix and of the row. The
-    matrix begins at this place of its memory."""
+    """Copies of the results, the results after a later write to the matrix, the matrix's memory, and the row.
+
+    The matrix begins at the place `begin` of its memory.
+    """
     memory = torch.arange(12.0 + begin)
     x = memory[begin:].view(4, 3)
     r = ROWS[row](x)
@@ -54,7 +56,7 @@ def same(ours: Program, eager: Program, rows: Sequence[str]) -> None:
         torch.testing.assert_close(got, expected, msg=lambda m, row=row: f"{row}: {m}")
 
 
-# A program of its own for each way of the first call, in turn over the programs: all of them then see each row.
+# Pairs of a program and the row of its first call. Each program has two pairs. After the first call, it sees each row.
 FIRST_CALLS = [(name, list(ROWS)[(i + j) % len(ROWS)]) for i, name in enumerate(PROGRAMS) for j in (0, 2)]
 
 
@@ -76,7 +78,7 @@ def test_random_programs_of_overlapping_inputs(seed: int) -> None:
 
 
 def test_a_family_of_sizes() -> None:
-    """A program per size is also one per overlap."""
+    """Each pair of a size and an overlap has a program of its own."""
 
     def run(r: torch.Tensor, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         return r.mul_(2), x + 0
@@ -115,7 +117,7 @@ def test_gradients_are_refused_without_eager_pytorch() -> None:
 
 
 def test_more_ways_to_overlap_than_programs_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A window that slides over a tensor has a program per place, and each further one replaces another."""
+    """A window that slides over a tensor has a program for each place. Above the limit, a new one replaces another."""
     monkeypatch.setattr("tt_torch.driver.variants.MOST", 2)
     program = PROGRAMS["a row, and all after it"]
     run = torch.compile(program, backend=tt_torch.backend)

@@ -1,4 +1,4 @@
-"""Files of packages: copies by their form, damaged files, foreign files, and files that are made to do harm."""
+"""Package files: copies of models in the form of a package, damaged files, foreign files, and harmful files."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_a_damaged_weight_is_found_when_it_is_first_read(saved: Path, tmp_path: 
 
 
 def changed(saved: Path, path: Path, change: Callable[[Any], object]) -> Path:
-    """The file with a changed manifest, whose hash is right."""
+    """Writes a copy of the file with a changed manifest and its right hash. Returns the path of the copy."""
     with safe_open(saved, framework="pt") as file:
         tensors, metadata = {name: file.get_tensor(name) for name in file.keys()}, file.metadata()  # noqa: SIM118
     data = json.loads(metadata[MANIFEST])
@@ -148,7 +148,7 @@ def paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 def test_no_malformed_manifest_does_more_than_raise(saved: Path, tmp_path: Path) -> None:
     """Each part of the manifest in turn becomes something else. The file runs, or is refused, or its call is an error.
 
-    Such a file is no accident, because the hashes are right.
+    Because the hashes are right, such a file cannot come from an accident.
     """
     with safe_open(saved, framework="pt") as file:
         manifest = json.loads(file.metadata()[MANIFEST])["manifest"]
@@ -197,7 +197,7 @@ def test_a_file_chooses_no_class_that_is_called(saved: Path, tmp_path: Path) -> 
     ],
 )
 def test_a_result_of_an_unknown_kind_is_refused(kind: dict[str, str], saved: Path, tmp_path: Path) -> None:
-    """Not only at a call: `tt-torch inspect` reads the tree, too."""
+    """The file is refused when it is loaded, and not only at a call: `tt-torch inspect` reads the tree, too."""
 
     def change(data: Any) -> None:
         data["manifest"]["result"] = kind | {"keys": ["a"], "parts": [{"value": 1}]}

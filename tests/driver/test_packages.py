@@ -1,4 +1,4 @@
-"""Packages: a model that was saved and loaded does what the model does."""
+"""Packages: a model that was saved and loaded does the same as the original model."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_classes_of_results(package: Callable[..., Any], make: Callable[[Tensor]
 
 
 class ReturnsWeights(nn.Module):
-    """It reads one of the two weights that it returns."""
+    """A module that returns two weights. It computes with one of them."""
 
     def __init__(self) -> None:
         super().__init__()

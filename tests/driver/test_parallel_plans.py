@@ -1,4 +1,4 @@
-"""Llama with split layers: how often its chips exchange values, and that every chip would trace the same program."""
+"""Llama with split layers: its chips exchange values only as often as expected, and all would trace one program."""
 
 import pytest
 import torch
@@ -80,7 +80,7 @@ def test_tensor_parallel_layers_have_two_sums(chips):
 
 
 def test_sequence_parallel_layers_have_two_gathers_and_two_scatters():
-    """Beyond the layers, the words are scattered once and gathered once, and the logits are gathered once."""
+    """Outside of the layers, the words are scattered once and gathered once, and the logits are gathered once."""
     program = compiled((2,), sequence_parallel)
     ops = op_histogram(decode(program.binary))
     assert (ops["AllGatherOp"], ops["ReduceScatterOp"], ops["AllReduceOp"]) == (2 * LAYERS + 2, 2 * LAYERS + 1, 0)
@@ -97,7 +97,7 @@ def test_sequence_parallel_layers_have_two_gathers_and_two_scatters():
     ],
 )
 def test_each_chip_would_trace_the_same_program(monkeypatch, shape, plan):
-    """The flag of PyTorch that makes a graph the same on all ranks is young."""
+    """The flag of PyTorch that makes a graph the same on all ranks is new in PyTorch."""
     first = compiled(shape, plan, layers=1)
     dist.destroy_process_group()
     begin = dist.init_process_group
@@ -114,7 +114,7 @@ def test_each_chip_would_trace_the_same_program(monkeypatch, shape, plan):
 
 @pytest.mark.slow
 def test_generation_with_split_heads():
-    """The cache is split by heads, as the columns of the layers are. Three tokens after a prompt."""
+    """The cache is split by heads, like the columns of the layers. The test generates three tokens after a prompt."""
     heads = ["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"]
     plan = tensor_parallel() | {
         f"model.layers.{i}.{name}": ColwiseParallel(use_local_output=False) for i in range(LAYERS) for name in heads
@@ -137,7 +137,7 @@ def test_generation_with_split_heads():
 
 
 def test_a_model_on_meta_is_split():
-    """Weights without values are parts, too."""
+    """Weights without values are split into parts, too."""
     mesh = init_device_mesh("tt", (4,))
     with torch.device("meta"):
         model = torch.nn.Sequential(torch.nn.Linear(32, 64, bias=False), torch.nn.Linear(64, 32, bias=False)).eval()

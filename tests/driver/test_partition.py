@@ -31,7 +31,7 @@ def run(function: Callable[..., Any], *inputs: torch.Tensor, **config: Any) -> t
 
 @pytest.mark.parametrize("dtype", [torch.float8_e4m3fn, torch.float8_e5m2, torch.float8_e8m0fnu])
 def test_casts_of_a_dtype_without_a_type_on_the_device(dtype: torch.dtype) -> None:
-    """float8_e8m0fnu would end the process that lowers it, with a folder that repeats the crash."""
+    """If float8_e8m0fnu were lowered, its process would crash and leave a folder that repeats the crash."""
     for function, x in ((lambda x: (x * 2).to(dtype).float(), X), (lambda x: x.float() * 2, X.to(dtype))):
         got, told = run(function, x)
         assert torch.equal(got, function(x))
@@ -179,7 +179,7 @@ def test_a_graph_that_cannot_be_captured_runs_in_eager() -> None:
 
 
 def test_views_of_views_at_the_border() -> None:
-    """If a subgraph reads the first and the last view of a chain, all views of the chain are in it, or none."""
+    """If a subgraph reads the first and the last view of a chain, it contains all views of the chain, or no view."""
 
     def function(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         first = x[:, :3]
@@ -190,8 +190,8 @@ def test_views_of_views_at_the_border() -> None:
 
 
 def test_views_of_results_whose_strides_are_those_of_a_kernel() -> None:
-    """Tracing takes the results of an index for contiguous ones. A call with large integers runs on the host, where the
-    kernel gives them the strides of the index."""
+    """Tracing assumes that the results of an index are contiguous. A call with large integers runs on the host, where
+    the kernel gives the results the strides of the index."""
     x, i = torch.arange(9).reshape(3, 3) + 2**40, torch.arange(9).reshape(3, 3).t() % 3
     assert not x[i].is_contiguous()
     got, _ = run(lambda x, i: x[i].median(), x, i)

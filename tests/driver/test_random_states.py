@@ -1,4 +1,4 @@
-"""AOTAutograd makes no states of random numbers for our backend, since only an option of it uses them."""
+"""AOTAutograd makes no random states for our backend, because only one option of AOTAutograd uses them."""
 
 from __future__ import annotations
 

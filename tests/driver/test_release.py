@@ -1,4 +1,4 @@
-"""Weights that are released: programs go on to run, and all else is an error that names the weight."""
+"""Weights that are released: programs continue to run, and every other use is an error that names the weight."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tt_torch.torch_private.released import ReleasedWeight
 
 
 class Tied(nn.Module):
-    """An embedding whose table is the last layer's, too, and layers whose products are joined."""
+    """An embedding whose table is also the weight of the last layer, and layers whose products are joined."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -49,7 +49,7 @@ def with_gradients(function, tensors, *others):
 
 
 def pairs():
-    """All masks with all placements. CI tests each mask with one of them, and the night the others."""
+    """All masks with all placements. CI tests each mask with one placement, and the nightly run tests the others."""
     masks = [*((masked, HEADS) for masked in MASKS), ("none", 2), ("of heads", 2)]
     for i, (masked, groups) in enumerate(masks):
         for j, placed in enumerate(PLACEMENTS):
@@ -71,7 +71,7 @@ def test_attention_equals_that_of_plain_tensors(placed, masked, groups):
 
 
 def test_heads_that_cannot_be_split_stay_whole():
-    """One head of keys serves all queries, so that only the batch can be split."""
+    """One head of keys serves all queries, so only the batch can be split."""
     tensors = inputs(1)
     mesh = init_device_mesh("tt", (4,))
     q, k, v = (

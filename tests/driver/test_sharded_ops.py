@@ -1,4 +1,4 @@
-"""Ops of DTensors for which PyTorch gives wrong numbers, an error, or no end."""
+"""Ops of DTensors for which PyTorch gives wrong numbers, raises an error, or never ends."""
 
 import gc
 import itertools
@@ -14,7 +14,7 @@ from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tenso
 from tt_torch.errors import CollectiveError, MeshError
 
 SPLITS = list(itertools.product([Replicate(), Shard(0), Shard(1), Shard(2)], repeat=2))
-PARTS = 3  # of SPLITS; one of them runs for each change, and the others at night
+PARTS = 3  # of SPLITS; one part runs for each change, and the others run at night
 ALONG_DIMENSIONS = {
     "sums": lambda x: x.cumsum(-1),
     "products": lambda x: x.cumprod(-3, dtype=torch.float64),
@@ -75,7 +75,7 @@ def test_a_scan_makes_no_parts_of_unequal_sizes():
 
 
 def writes(x):
-    """Writes to views and to what they view, in turns."""
+    """Writes in turn to views and to the tensors that they view."""
     x[1][2:].fill_(7)
     x[:, 1].add_(1)
     row, (upper, lower) = x[3], x.split(4)
@@ -87,7 +87,7 @@ def writes(x):
 
 
 def writes_in_other_ways(x):
-    """Writes with ops that do not write to their first argument, or to several."""
+    """Writes with ops that write to several tensors, or to another argument than the first one."""
     torch.add(x[0], 1, out=x[5])
     torch._foreach_mul_([x[6][1:], x[7]], 3)
     torch.nn.init.uniform_(x[2], 5, 5)
@@ -169,7 +169,7 @@ VIEWS = {
 
 @pytest.mark.parametrize("split", [[Replicate()], [Shard(0)], [Shard(1)]], ids=str)
 def test_a_compiled_graph_writes_to_no_inputs_that_overlap(split):
-    """It would not see its own writes. It reads such inputs."""
+    """The graph would not see its own writes. It may read inputs that overlap."""
     write, read = (torch.compile(f, backend="tt") for f in (write_and_read, lambda x, y: x.sum() + y))
     for name, view in VIEWS.items():
         x = torch.arange(32.0).reshape(8, 4)
@@ -238,7 +238,7 @@ MASKED = {
 }
 
 
-# The device has no op that chooses with two masks, which is an UnsupportedOpError.
+# The device has no op that chooses with two masks: compiling this is an UnsupportedOpError.
 @pytest.mark.parametrize(
     ("name", "compiled"), [*((name, False) for name in MASKED), ("number", True), ("values", True)]
 )

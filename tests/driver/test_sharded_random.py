@@ -1,4 +1,4 @@
-"""Random numbers of DTensors: those that one chip draws for the whole tensor, whichever way it is split."""
+"""Random numbers of DTensors equal the numbers that one chip draws for the whole tensor. The split does not matter."""
 
 import copy
 import math
@@ -65,7 +65,7 @@ def drawn(functions, x):
 
 
 def split(x, seed):
-    """A DTensor on a mesh of 2 x 2 chips, split in some way."""
+    """A DTensor on a mesh of 2 x 2 chips, split in a random way that `seed` chooses."""
     choose = random.Random(seed)
     placements = [choose.choice([Replicate(), Shard(0), Shard(1), Shard(2)]) for _ in range(2)]
     return distribute_tensor(x, init_device_mesh("tt", (2, 2)), placements)
@@ -185,7 +185,7 @@ def overload(name):
 
 
 def test_an_op_of_the_user_draws_the_same_on_each_chip():
-    """It has no tag, so that PyTorch cannot tell that it draws."""
+    """The op has no tag, so PyTorch cannot tell that it draws."""
     with torch.library._scoped_library("sharded_random_test", "DEF") as library:
         library.define("noise(Tensor x) -> Tensor")
         library.impl("noise", lambda x: x + torch.rand(x.shape).to(x.device), "CompositeExplicitAutograd")
@@ -303,7 +303,7 @@ def test_a_plain_random_tensor_of_a_program_is_the_same_on_all_chips():
 
 
 def test_each_chip_draws_its_part_only(made):
-    """The hash of a dropout has 8 x 16 x 32 numbers, of which each of four chips computes a quarter."""
+    """The hash of a dropout has 8 x 16 x 32 numbers. Each of the four chips computes a quarter of them."""
     x = distribute_tensor(torch.ones(8, 16, 32), init_device_mesh("tt", (2, 2)), [Shard(0), Shard(1)])
     torch.compile(lambda x: F.dropout(x, 0.5), backend="tt")(x)
     ops = device_ops(decode(made[-1].compiled.binary))

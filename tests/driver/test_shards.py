@@ -56,7 +56,7 @@ def grid():
 
 
 def tensor_parallel(mesh):
-    """A model, and the same on the columns of a mesh."""
+    """A model, and a copy of it whose layers are split over a mesh."""
     model = MLP()
     plan = {"up": ColwiseParallel(), "down": RowwiseParallel()}
     return model, parallelize_module(copy.deepcopy(model), mesh, plan)

@@ -1,4 +1,4 @@
-"""`device_map`: each module runs on its chip, the results are eager's, and a wrong map is an error."""
+"""`device_map`: each module runs on its chip, the results equal eager PyTorch's, and a wrong map is an error."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Block(nn.Module):
 
 
 class Model(nn.Module):
-    """Blocks, one of which is used twice, an activation without weights, and ops of the model itself."""
+    """A model of blocks (one is used twice), an activation without weights, and ops of its own."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""`device_map` with a mesh of chips per stage: results are those of one chip, and errors leave usable devices."""
+"""`device_map` with a mesh of chips per stage: results equal one chip's results, and errors leave devices usable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""States: inputs that a program updates in their own memory, such as caches. The values are those of eager PyTorch."""
+"""States: inputs that a program updates in their own memory, such as caches. The values equal eager PyTorch's."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tt_torch.wire.decode import decode
 
 
 class Cache(torch.nn.Module):
-    """A cache (B, H, S, D) that each call writes one position of, and reads whole."""
+    """A cache of shape (B, H, S, D). Each call writes one position of the cache, and reads the whole cache."""
 
     def __init__(self, batch: int = 1, dtype: torch.dtype = torch.float32) -> None:
         super().__init__()
@@ -180,7 +180,7 @@ def random_program(seed: int) -> str:
 
 
 def pair(kind: str) -> list[torch.Tensor]:
-    """Two caches of the same values at each call, of one of these kinds."""
+    """Two caches of one of the KINDS. Calls after the same seed give the same values."""
     dtype = torch.bfloat16 if kind == "bfloat16" else torch.float32
     a, b = (torch.randint(-3, 4, (1, 2, 6, 4)).to(dtype) for _ in range(2))
     if kind == "with gaps":

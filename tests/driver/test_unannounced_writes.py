@@ -171,7 +171,7 @@ def test_a_write_to_one_element_is_seen_after_256_calls_at_the_latest(row: int) 
 
 
 def _misses(memory: Any, values: torch.Tensor, places: Callable[[], slice], writes: int) -> int:
-    """How many of so many writes to elements at random places the next call misses."""
+    """Counts how many of `writes` writes the next call misses. `places` gives the place of each write."""
     missed = 0
     for _ in range(writes):
         written = places()
@@ -184,7 +184,7 @@ def _misses(memory: Any, values: torch.Tensor, places: Callable[[], slice], writ
 
 @pytest.mark.parametrize("tracking", ["sampled"], indirect=True)
 def test_writes_without_a_gap_are_missed_as_often_as_documented() -> None:
-    """One chunk of each group of 256 is compared. 64 KiB hold a whole group of 32 KiB, wherever they begin."""
+    """One chunk of each group of 256 is compared. 64 KiB hold a whole group of 32 KiB at any start."""
     rng, more = random.Random(0), torch.zeros((1 << 18) + mmap.PAGESIZE)
     start_of_page = -more.data_ptr() % mmap.PAGESIZE // 4  # before it, every byte would be compared
     values = more[start_of_page : start_of_page + (1 << 18)]

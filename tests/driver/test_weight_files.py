@@ -15,7 +15,7 @@ from tt_torch.torch_private.released import ReleasedWeight
 
 
 class Net(nn.Module):
-    """A tied weight, buffers that a checkpoint has, and one that it has not."""
+    """A tied weight, buffers that are in a checkpoint, and a buffer that is not in a checkpoint."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -84,7 +84,7 @@ def test_parts_go_from_the_file_to_the_chips(path: Path, forms: Callable[[Net], 
     expected, net = plain()(X), on_meta(forms)
     compiled = tt_torch.compile_model(net, (X,), weights=path)
     assert isinstance(net.up.weight, DTensor)
-    for _ in range(2):  # also before the first call the values are in the file alone
+    for _ in range(2):  # even before the first call, only the file has the values
         with pytest.raises(ReleasedWeightError, match=r"up\.weight"):
             net.up.weight + 1
         torch.testing.assert_close(compiled(X).cpu(), expected)

@@ -1,4 +1,5 @@
-"""Functions of x, of shape (batch, length, 16), whose length is padded: those that have rules, and those refused."""
+"""Functions of x, of shape (batch, length, 16), whose length is padded. RIGHT lists functions with rules, and REFUSED
+lists functions that are refused."""
 
 from __future__ import annotations
 
@@ -130,7 +131,7 @@ RIGHT |= {
     ),
     "one that is left out": lambda x: (x[:, :, :1].squeeze(2), x[:1].squeeze(), x[:1].squeeze(1)),
 }
-# The op that is refused, the reason, and a function in which that happens.
+# The op that is refused, the reason, and a function in which the op is refused.
 REFUSED: list[tuple[str, str, Callable[[torch.Tensor], Any]]] = [
     ("aten.add.Tensor", "its operands are padded differently", lambda x: torch.add(*two_orders(x))),
     ("aten.mm", "its operands are padded differently", lambda x: two_orders(x)[0][None] @ two_orders(x)[1][:, None]),

@@ -1,4 +1,4 @@
-"""Gradients in decomposed graphs: they are those of eager PyTorch, and no op computes a whole backward formula."""
+"""Gradients of decomposed graphs equal the gradients of eager PyTorch, and no op computes a whole backward formula."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tt_torch.dynamo.decompositions.registry import TAKEN
 
 aten = torch.ops.aten
 Function = Callable[..., torch.Tensor]
-# The functions take x and t of the shape (3, 8), the numbers k of 3 classes, and 8 weights w.
+# The functions take x and t of the shape (3, 8), the class indices k of the 3 rows, and 8 weights w.
 OF_ROWS: dict[str, Function] = {
     **{f.__name__: lambda x, t, k, w, f=f: f(x) for f in (
         F.elu, F.gelu, F.hardsigmoid, F.hardswish, F.hardtanh, F.leaky_relu, F.logsigmoid, F.mish, F.relu6, F.selu,
@@ -69,7 +69,7 @@ OF_ROWS: dict[str, Function] = {
     "logsumexp": lambda x, t, k, w: x.logsumexp(1),
     "renorm": lambda x, t, k, w: x.renorm(2, 0, 0.5),
 }  # fmt: skip
-# The same, of images x of shape (2, 4, 6, 6), and classes of each pixel.
+# Functions of images x of shape (2, 4, 6, 6), and of k, the class of each pixel. The others are as above.
 OF_IMAGES: dict[str, Function] = {
     "reflection_pad1d": lambda x, t, k, w: F.pad(x[0], (2, 1), "reflect"),
     "reflection_pad2d": lambda x, t, k, w: F.pad(x, (2, 1, 0, 3), "reflect"),
@@ -90,7 +90,7 @@ def gradient(function: Function, x: torch.Tensor, *others: torch.Tensor) -> torc
 
 
 def check(function: Function, x: torch.Tensor, classes: torch.Tensor, repeats: bool = True) -> list[str]:
-    """Compares gradients, if `function` repeats them; returns the backward formulas that are left in the graphs."""
+    """Compares gradients if `repeats` is true. Returns the backward formulas that are left in the graphs."""
     graphs: list[GraphModule] = []
 
     def keep(gm: GraphModule, inputs: Any) -> GraphModule:
@@ -118,13 +118,13 @@ def test_of_images(name: str) -> None:
 
 
 def test_a_formula_without_a_decomposition() -> None:
-    """It runs on the host."""
+    """The formula runs on the host."""
     left = check(lambda x, t, k, w: torch._weight_norm(x, t.abs()[:, :1], 0), torch.randn(3, 8), torch.tensor([0]))
     assert left == ["aten._weight_norm_interface_backward.default"]
 
 
 def test_dropout() -> None:
-    """Its numbers are those of another generator."""
+    """Dropout draws from another generator than eager PyTorch, so the gradients are not compared."""
     for dropped in (lambda x, t, k, w: F.dropout(x, 0.3), lambda x, t, k, w: aten.native_dropout(x, 0.3, True)[0]):
         assert check(dropped, torch.randn(3, 8), torch.tensor([0]), repeats=False) == []
 

@@ -27,7 +27,7 @@ on_the_device = pytest.mark.filterwarnings("error::tt_torch.driver.partition.Hos
 
 @pytest.fixture
 def chosen(monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[list[int]]]:
-    """Says, for each `cond` that was compiled, which of its programs ran: 0 is the first branch, 1 the second."""
+    """Says, for each `cond` that was compiled, which of its programs ran: 0 is the first branch, and 1 the second."""
     made, ran = list[Branches](), list[Program]()
     init, call = Branches.__init__, Program.__call__
 

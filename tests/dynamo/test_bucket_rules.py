@@ -1,4 +1,4 @@
-"""The rules for padding: graphs are run on padded inputs by PyTorch, and give the results of the sizes without padding.
+"""The rules for padding: PyTorch runs graphs on padded inputs, and the results equal the results without padding.
 
 Each function takes x of shape (batch, length, 16). The padding of x is filled with numbers that no result may have.
 """
@@ -23,7 +23,10 @@ GARBAGE = 777.0
 
 
 class Padded:
-    """A function of x, traced with symbolic sizes, that runs with the length padded to 8 or 16, and the batch to 4."""
+    """A function of x, traced with symbolic sizes. `dims` are its padded dimensions.
+
+    The batch is padded to 4, and the length to 8 or 16.
+    """
 
     def __init__(self, function: Callable[[torch.Tensor], Any], dims: Sequence[int] = (1,)) -> None:
         self.function = function

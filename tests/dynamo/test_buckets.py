@@ -1,4 +1,4 @@
-"""Sizes are padded up to buckets: there are few programs, and results are those without padding.
+"""Sizes are padded up to buckets: there are few programs, and the results equal the results without padding.
 
 An op for which this is impossible is refused by name.
 """

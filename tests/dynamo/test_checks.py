@@ -1,4 +1,4 @@
-"""Ops that raise an error for some values, in eager PyTorch, run on the device and raise the same error."""
+"""Some ops raise an error for some values in eager PyTorch. They run on the device and raise the same error."""
 
 from __future__ import annotations
 

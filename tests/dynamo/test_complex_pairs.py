@@ -1,4 +1,4 @@
-"""Complex numbers as pairs of real tensors: the op table has the ops, this file the pairs themselves."""
+"""Complex numbers as pairs of real tensors: the op table tests the ops, and this file tests the pairs themselves."""
 
 from __future__ import annotations
 

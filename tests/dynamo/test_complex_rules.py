@@ -145,7 +145,7 @@ def test_inputs_keep_their_device_and_width() -> None:
 
 
 def test_a_long_prime_runs_on_the_host() -> None:
-    """4099 is a prime whose matrix would have 64 MB: the op stays complex, forward and back."""
+    """4099 is a prime whose matrix would have 64 MB, so the op stays complex."""
     z = torch.randn(4099, dtype=c64)
     gm = make_fx(lambda z: (aten._fft_c2r(z, [0], 0, 4099),), tracing_mode="fake")(z)
     assert "aten._fft_c2r.default" in {str(n.target) for n in to_pairs(gm, {}).graph.nodes}
@@ -156,7 +156,7 @@ FUNCTIONS = "cos cosh exp expm1 log1p sin sinh sqrt tan tanh".split()
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_functions_of_all_finite_numbers(name: str) -> None:
-    """A part may be zero where an exponential of the other one overflows."""
+    """One part may be zero where an exponential of the other part overflows."""
     parts = [0.0, -0.0, 1e-30, 1e-6, -0.5, 1.0, math.pi, 59.9, -60.1, 88.0, -100.0, 170.0, -200.0, 1e20]
     x = torch.tensor([complex(a, b) for a in parts for b in parts], dtype=torch.complex64)
     function = getattr(torch, name)

@@ -1,4 +1,4 @@
-"""Each composite's function computes the same as the ATen op. It is the op's decomposition inside the StableHLO."""
+"""Each composite's function computes the same as the ATen op. StableHLO has this function as the op's decomposition."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ POOL = {"kernel_size": [3, 2], "stride": [2, 1], "padding": [1, 0], "dilation": 
 
 
 def extremes(dtype):
-    """Integers of 32 bits, with the largest and the smallest, of shape (4, 3)."""
+    """Integers of 32 bits, of shape (2, 4), with the largest and the smallest among them."""
     return (
         torch.tensor([-(2**31), 2**31 - 1, 0, 7, -7, 2**31 - 1, -(2**31), 1, 2, 3, 4, 5]).to(dtype).reshape(2, 6)[:, :4]
     )
@@ -115,7 +115,10 @@ def test_composite_equals_aten(case):
 
 
 def test_a_composite_in_the_place_of_aten_ops():
-    """Graphs of the op table with composites that need no rule of their own, as the CPU computes them."""
+    """The CPU computes graphs of the op table with composites in place of ATen ops.
+
+    These composites need no rule of their own.
+    """
     seen = set()
     for row, dtype in ((each, dtype) for each in ORDERINGS for dtype in each.dtypes):
         inputs = [draw(i, dtype) if isinstance(i, tuple) else i(dtype) for i in row.inputs]

@@ -1,4 +1,4 @@
-"""Constants are computed on the host, so that integers beyond 32 bits on the way to them are no reason to refuse."""
+"""The host computes constants. Integers beyond 32 bits in these computations are therefore no reason to refuse."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ops that call graphs: they are written out if the number of calls is known and small, or run on the host."""
+"""Ops that call graphs: they are written out if the number of calls is known and small. Others run on the host."""
 
 from __future__ import annotations
 

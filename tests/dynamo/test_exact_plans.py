@@ -142,7 +142,7 @@ def test_several_indices_are_checked(flag: bool) -> None:
 @pytest.mark.parametrize(
     "function",
     [
-        lambda x, i, j: x[i],  # one index: the device finds no element, rather than another one
+        lambda x, i, j: x[i],  # one index: the device finds no element, but never a wrong one
         lambda x, i, j: x[:, j],
         lambda x, i, j: x[i.clamp(-3, 2), j.clamp(-4, 3)],
         lambda x, i, j: x[i.clamp(0, 1), (j > 0).long()],

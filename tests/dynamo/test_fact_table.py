@@ -84,7 +84,7 @@ def test_each_tensor_of_an_op_that_keeps_elements_gives_or_chooses_them() -> Non
 
 
 def test_views_that_show_other_values() -> None:
-    """A view of complex numbers has some of them as its elements, unless the op says that it shows others."""
+    """The elements of a view of complex numbers are some of these numbers, unless the op has the fact REINTERPRETS."""
     z, tried = torch.randn(3, 3, dtype=torch.complex64), set[str]()
     names = [name for name in torch._C._dispatch_get_all_op_names() if name.startswith("aten::")]
     for op in (getattr(aten, name[6:].split(".")[0]) for name in names):

@@ -18,7 +18,7 @@ from tt_torch.torch_private.op_samples import outside_of_a_test_case
 
 aten, prims = torch.ops.aten, torch.ops.prims
 SAMPLES = 2
-# PyTorch 2.13 tags these ops as pointwise, but their results are one bool, and random numbers.
+# PyTorch 2.13 tags these ops as pointwise. But the result of `equal` is one bool, and `rrelu` draws random numbers.
 MISTAGGED = {aten.equal, aten.rrelu}
 
 
@@ -55,7 +55,7 @@ class Call:
 def keeps(call: Call) -> bool:
     known = facts.of(call.op)
     if call.given.get("accumulate") or call.given.get("reduce") or known & (Fact.CASTS | Fact.STRIDES):
-        return True  # such a call adds or multiplies, converts, or reads memory around the operand
+        return True  # this call adds or multiplies, converts, or reads memory around the operand
     allowed = [*(v.reshape(-1).double() for v in call.values), torch.tensor(call.numbers, dtype=torch.float64)]
     if Fact.ZEROS in known:
         allowed.append(torch.zeros(1, dtype=torch.float64))

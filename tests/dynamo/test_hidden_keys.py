@@ -22,7 +22,7 @@ def operands(dtype: torch.dtype, size: int, own: int) -> list[torch.Tensor]:
 
 
 def drawn_mask(generator: torch.Generator, form: str, dtype: torch.dtype) -> torch.Tensor:
-    """A mask of any of the shapes that broadcast; about one row in three sees nothing."""
+    """A mask of a random shape that broadcasts. About one row in three sees no key."""
     shapes = [(2, HEADS, ROWS, KEYS), (2, 1, ROWS, KEYS), (1, 1, ROWS, KEYS), (ROWS, KEYS), (2, 1, 1, KEYS), (ROWS, 1)]
     shape = shapes[int(torch.randint(len(shapes), (), generator=generator))]
     sees = torch.rand(shape, generator=generator) < 0.6

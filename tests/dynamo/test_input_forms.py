@@ -1,4 +1,4 @@
-"""An op that changes the form of an input in place, behind a write to it, leaves the caller's other memory alone."""
+"""An op that changes the form of an input in place, after a write to it, does not change the caller's other memory."""
 
 from __future__ import annotations
 

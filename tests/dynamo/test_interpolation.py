@@ -93,7 +93,7 @@ CASES = [
 
 @pytest.mark.parametrize("size", [14, 7, 21, 5, 17])
 def test_a_gradient_of_nearest_neighbours_stays_with_its_element(size: int) -> None:
-    """Also if it is infinite or NaN."""
+    """This holds even if the gradient is infinite or NaN."""
     x = torch.randn(1, 2, 7, 7, requires_grad=True)
     gradient = torch.randn(1, 2, size, size)
     gradient[0, 0, 3, 4], gradient[0, 1, -1, 2], gradient[0, 1, 2, 2] = math.nan, math.inf, -math.inf
@@ -135,7 +135,7 @@ def test_no_op_looks_up_elements_one_by_one(rank: int, options: dict[str, Any], 
 def test_a_large_image_takes_no_more_memory_than_its_elements() -> None:
     """From 480 x 270 to 960 x 540. In a lookup of single elements, each index tensor would take 4 GB."""
     x = torch.randn(1, 64, 270, 480)
-    held = tt_torch.runtime.default_device().memory_stats()["dram"]["allocated"]  # by programs of other tests
+    held = tt_torch.runtime.default_device().memory_stats()["dram"]["allocated"]  # memory that other tests hold
     compiled = tt_torch.compile_model(resize(scale_factor=2, mode="bilinear"), (x,))
     torch.testing.assert_close(compiled(x), F.interpolate(x, scale_factor=2, mode="bilinear"))
     kinds = op_histogram(decode(compiled.binary))
@@ -199,7 +199,7 @@ def test_other_backends_trace_as_before() -> None:
 
 
 def test_captures_in_several_threads() -> None:
-    """The capture of the main thread begins during that of the other thread, and ends after it."""
+    """The capture of the main thread begins while the other thread captures, and ends after the other capture."""
     before, steps = kernels(), [threading.Event() for _ in range(3)]
     seen = []
 

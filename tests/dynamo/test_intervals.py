@@ -209,7 +209,7 @@ def drawn(within: Interval, shape: torch.Size) -> torch.Tensor:
         (torch.tensor([True, False]), (0, 1)),
         (torch.tensor([200, 7], dtype=torch.uint8), (7, 200)),
         (torch.tensor([2**32 - 1, 7], dtype=torch.uint32), (7, 2**32 - 1)),
-        (torch.tensor([2**63 + 5, 7], dtype=torch.uint64), (7, 2**63 - 1)),  # large is all that counts
+        (torch.tensor([2**63 + 5, 7], dtype=torch.uint64), (7, 2**63 - 1)),  # only its large size matters
         (torch.tensor([0.5, -2.5]), (-2.5, 0.5)),
         (torch.tensor([0.5, torch.nan]), ANYTHING),
         (torch.tensor([0.5, torch.inf]), ANYTHING),
@@ -262,7 +262,7 @@ def test_an_op_may_leave_out_some_results() -> None:
         (lambda x, y, i: x * y, [2**15, 2**15]),
         (lambda x, y, i: x * x + y, [2**15, 2**29]),  # one limit for both, then higher ones for each
         (lambda x, y, i: x**9, [8, 2**31]),
-        (lambda x, y, i: x**12 + y * y, [2**31, 2**15]),  # no limit is low enough for x, so that the power is inexact
+        (lambda x, y, i: x**12 + y * y, [2**31, 2**15]),  # no limit is low enough for x, so the power is inexact
     ],
 )
 def test_limits_are_as_high_as_they_can_be(function: Callable[..., Any], levels: list[int]) -> None:

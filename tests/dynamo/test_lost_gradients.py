@@ -1,4 +1,4 @@
-"""A write with gradients to a detached input gives the result these gradients, as in eager PyTorch."""
+"""After a write with gradients to a detached input, the result has these gradients, as in eager PyTorch."""
 
 from __future__ import annotations
 

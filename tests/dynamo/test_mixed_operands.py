@@ -1,4 +1,4 @@
-"""Copies of operands for an op with operands on the CPU and on the device: which, and where they stand in the graph."""
+"""Ops with operands on the CPU and on the device: which operands are copied, and where the copies are in the graph."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Modules that users do more with than calling them: hooks, new weights, tied weights, copies, pickles, transforms."""
+"""Uses of modules in addition to calls: hooks, new weights, tied weights, copies, pickles, transforms."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_loaded_state_is_used_in_training_and_inference() -> None:
 
 @pytest.mark.parametrize("assign", [False, True])
 def test_state_of_the_compiled_module(assign: bool) -> None:
-    """The state of torch.compile's module has the names of the original's, behind a prefix."""
+    """The names in the state of torch.compile's module are the names of the original module with a prefix."""
     model, other = mlp(), mlp()
     run = compiled(model)
     run(X)

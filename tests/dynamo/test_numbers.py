@@ -1,4 +1,4 @@
-"""Numbers that eager PyTorch refuses, because the dtype of the elements does not have them, are errors here, too."""
+"""Eager PyTorch refuses numbers that the dtype of the elements does not have. They are errors here, too."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ PLACED = (
 @pytest.mark.parametrize("value", PLACED, ids=str)
 @pytest.mark.parametrize("edges", EDGES, ids=lambda edges: str(edges.dtype))
 def test_places_among_edges_of_another_dtype(edges: torch.Tensor, value: float | torch.Tensor) -> None:
-    """Eager PyTorch compares in the common dtype, in which a single value has the type of the edges."""
+    """Eager PyTorch compares in the common dtype. In this dtype, a single value has the type of the edges."""
     torch._dynamo.reset()
     got = torch.compile(torch.searchsorted, backend=tt_torch.backend)(edges, value)
     assert torch.equal(got, torch.searchsorted(edges, value))

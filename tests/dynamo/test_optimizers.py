@@ -1,4 +1,4 @@
-"""Optimizer steps on the device: after several steps, the parameters are those of eager PyTorch."""
+"""Optimizer steps on the device: after several steps, the parameters equal the parameters of eager PyTorch."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def programs(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 def problem() -> tuple[nn.Module, nn.Module, Any]:
-    """Returns two equal models, and a function that computes the gradients of a loss of either."""
+    """Returns two equal models, and a function that computes the gradients of a loss of the model that it is given."""
     model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 3))
     x, y = torch.randn(6, 4), torch.randn(6, 3)
     return model, copy.deepcopy(model), lambda run: (run(x) - y).square().mean().backward()

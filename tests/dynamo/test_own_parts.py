@@ -1,4 +1,4 @@
-"""Each chip computes its own part of functions of positions: values are those of the whole function."""
+"""Each chip computes its own part of functions of positions. The values equal a part of the whole function's values."""
 
 import random
 

@@ -57,7 +57,7 @@ def test_random_numbers_are_not_folded():
 def test_new_memory_has_zeros_in_every_compilation():
     gm = trace(lambda x: x + torch.empty(6), X)
     for _ in range(3):
-        torch.full((6,), 7.0)  # leaves values other than zero in memory that `empty` may get
+        torch.full((6,), 7.0)  # leaves nonzero values in memory that `empty` may get
         (folded,) = evaluate(gm, fold=True).values()
         assert not folded.any()
 

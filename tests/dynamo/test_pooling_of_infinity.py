@@ -1,4 +1,4 @@
-"""An infinity or NaN reaches the averages, sums and gradients of its own windows, and no others."""
+"""An infinity or NaN reaches only the averages, sums and gradients of its own windows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Python numbers that a module counts up: only those that a tensor depends on make further programs."""
+"""Python numbers that a module counts up: only a number on which a tensor depends makes further programs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CALLS = 6
 
 
 class Counts:
-    """Three Python numbers, as a cache of Transformers has them. Dynamo takes those of a module as constants."""
+    """Three Python numbers, as a cache of Transformers has them. Dynamo takes the numbers of a module as constants."""
 
     def __init__(self) -> None:
         self.a, self.b, self.c = 3, 5, 40
@@ -68,7 +68,7 @@ STEPS = (count_b, mix, value_of_a, size_of_c, size_of_x, branch)
 
 
 def programs_of(steps: list[Step], made: list[Executor], sizes: list[int]) -> int:
-    """Compares all calls, and the numbers after them, with eager PyTorch. Gives the number of programs."""
+    """Compares all calls, and the numbers after them, with eager PyTorch. Returns the number of programs."""
     model, eager, ours = Model(steps), Counts(), Counts()
     compiled = torch.compile(model, backend=tt_torch.backend, options={"fallback": "error"})
     for size in sizes:

@@ -62,7 +62,7 @@ def check_continuous(got: np.ndarray, expected: Any) -> None:
 
 
 def check_discrete(got: np.ndarray, expected: Any) -> None:
-    """A chi-squared test: values that are expected at least five times count singly, all others together."""
+    """A chi-squared test. A value that is expected at least five times counts alone, and all others count together."""
     kinds = np.arange(got.min(), got.max() + 1)
     assert (expected.pmf(np.unique(got)) > 0).all(), "a value that the distribution does not have"
     frequent = kinds[expected.pmf(kinds) * got.size >= 5]
@@ -102,7 +102,7 @@ def test_multinomial_without_replacement() -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_multinomial_of_many_categories(dtype: torch.dtype) -> None:
-    """An exponential time for each draw and category would be 6 GB. Categories with the weight 0 are never drawn."""
+    """Exponential times for all draws and categories would take 6 GB. Categories with the weight 0 are never drawn."""
     torch.manual_seed(0)
     weights = torch.rand(5, 3000, dtype=dtype) + 0.5
     weights[:, ::3] = 0

@@ -1,4 +1,4 @@
-"""Random ops as the device computes them, on the CPU: types, shapes, quantiles and exact bits."""
+"""Random ops in the form that the device computes, run on the CPU: types, shapes, quantiles and exact bits."""
 
 from __future__ import annotations
 
@@ -59,8 +59,10 @@ CALLS: list[tuple[Any, tuple[Any, ...], dict[str, Any]]] = [
 
 
 def check(op: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
-    """Ours has the dtype and shape of PyTorch's, and nearly its quantiles. Those of a discrete distribution are equal,
-    unless a step lies near one of them."""
+    """Our result has the dtype and the shape of PyTorch's result, and nearly the same quantiles.
+
+    The quantiles of a discrete distribution are equal, unless a step of it lies near one of them.
+    """
     torch.manual_seed(3)
     found, expected = DECOMPOSITIONS[op](*arguments, **options), op(*arguments, **options)
     assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
@@ -129,7 +131,7 @@ def test_uniform_numbers_are_in_range_and_in_steps_of_their_type() -> None:
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 @pytest.mark.parametrize(("p", "train"), [(0.3, True), (0.9, None), (0.0, True), (1.0, True), (0.3, False)])
 def test_dropout(p: float, train: bool | None, dtype: torch.dtype) -> None:
-    """The factors are those of eager PyTorch, and so is their frequency."""
+    """The factors equal the factors of eager PyTorch, and are nearly as frequent."""
     x = torch.ones(SIZE, dtype=dtype)
     (y, kept), (y2, kept2) = (
         op(x, p, train) for op in (DECOMPOSITIONS[aten.native_dropout.default], aten.native_dropout)

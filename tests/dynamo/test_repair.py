@@ -50,7 +50,7 @@ def test_comparisons_of_booleans_are_logic(compare: Callable[..., Any]) -> None:
 
 @pytest.mark.parametrize("compare", COMPARE, ids=lambda compare: compare.__name__)
 def test_comparisons_with_itself(compare: Callable[..., Any]) -> None:
-    """Floats may be NaN, which does not equal itself; other values are as they are."""
+    """Floats may be NaN, which does not equal itself. Every other value equals itself."""
     assert repaired(lambda x: compare(x, x), PLACES)[1] == ["full.default"]
     assert repaired(lambda b: compare(b, b), B)[1] == ["full.default"]
     of_floats = ["ne.Tensor", "logical_not.default"] if compare(0, 0) else [f"{compare.__name__}.Tensor"]

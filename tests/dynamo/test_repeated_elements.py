@@ -1,4 +1,4 @@
-"""Writes to views of elements that `expand` repeats give what eager PyTorch gives, on the host and with a warning."""
+"""Writes to views of elements that `expand` repeats run on the host with a warning, and agree with eager PyTorch."""
 
 from __future__ import annotations
 

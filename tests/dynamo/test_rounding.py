@@ -1,4 +1,4 @@
-"""Some functions of bfloat16 and float16 are computed in float32: the result is that of float32, rounded once.
+"""Some functions of bfloat16 and float16 are computed in float32: the result is the float32 result, rounded once.
 
 Eager PyTorch may add up in another order, so a few results are rounded to the other neighbour.
 """
@@ -66,7 +66,7 @@ SCALARS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
 @pytest.mark.parametrize("name", SCALARS)
 def test_numbers_beside_narrow_floats_are_of_float32(name: str, dtype: torch.dtype) -> None:
-    """Among the inputs are the numbers themselves, rounded to the dtype: in bfloat16, 0.1 becomes 0.1001."""
+    """The inputs contain the numbers themselves, rounded to the dtype: in bfloat16, 0.1 becomes 0.1001."""
     fn = SCALARS[name]
     x = torch.cat([torch.tensor([0.1, 0.3, -0.1, -0.3, 0.0, -0.0, 99, -99]), torch.linspace(-2, 2, 33)]).to(dtype)
     x.requires_grad_()
@@ -81,7 +81,7 @@ def test_numbers_beside_narrow_floats_are_of_float32(name: str, dtype: torch.dty
 
 @pytest.mark.parametrize("policy", ["bf16", "f32", None])
 def test_subnormal_numbers_of_float16_stay(policy: str | None) -> None:
-    """In a program that computes in bfloat16, they are rounded to its digits, but they are no zeros."""
+    """In a program that computes in bfloat16, these numbers are rounded to bfloat16, but they do not become zero."""
     x = torch.tensor([2.0**-24, -5 * 2.0**-24, 2.0**-14 - 2.0**-24, 1.3, 0.0])
     options = {"compiler_config": CompilerConfig(fallback="error", dtype=policy)}
     expected = (x.bfloat16().float() if policy == "bf16" else x).half()
@@ -90,7 +90,10 @@ def test_subnormal_numbers_of_float16_stay(policy: str | None) -> None:
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
 def test_the_factor_of_a_quotient_is_multiplied_first(dtype: torch.dtype) -> None:
-    """Otherwise the quotient would leave float32. Dynamo itself writes the function `torch.addcdiv` in this way."""
+    """Otherwise the quotient would leave the range of float32.
+
+    Dynamo itself writes the function `torch.addcdiv` in this way.
+    """
     x, a, b = (torch.tensor(v).to(dtype) for v in ([1.0, 2.0, -1.0], [3e4, 1e-3, 2.0], [6e-5, 1e-7, -3.0]))
     a, b = (a, b) if dtype is torch.float16 else (a * 1e30, b * 1e-5)
 

@@ -1,4 +1,4 @@
-"""Sizes that change: the results are right for each, and each shape has one program."""
+"""Sizes that change: the results are right for each size, and each shape has one program."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def model(x: torch.Tensor) -> torch.Tensor:
     return (x.softmax(-1) + x.shape[0]).flatten(1)
 
 
-# By default, PyTorch captures a graph for the first size only, then one for any size. The second graph gets the first
-# size again, as the last of these calls, and compiles it once more.
+# By default, PyTorch captures a graph for the first size only, and then a graph for any size. The last of these calls
+# has the first size again. It goes to the second graph, which compiles this size once more.
 @pytest.mark.parametrize(("dynamic", "count"), [(True, 3), (False, 3), (None, 4)])
 def test_batch_sizes(dynamic: bool | None, count: int) -> None:
     run, programs = recording(model, dynamic=dynamic)
@@ -139,7 +139,7 @@ def increased(n: torch.Tensor) -> None:
     ],
 )
 def test_a_number_to_which_the_graph_writes_is_none_that_it_reads(write: Callable[[torch.Tensor], object]) -> None:
-    """Beside a number that it reads, `n += 1` was lost."""
+    """In the past, `n += 1` was lost if the graph also read another number."""
 
     def model(x: torch.Tensor, n: torch.Tensor, written: torch.Tensor) -> torch.Tensor:
         write(written)
@@ -153,7 +153,7 @@ def test_a_number_to_which_the_graph_writes_is_none_that_it_reads(write: Callabl
 
 
 def test_floats_are_numbers_with_dynamic_sizes() -> None:
-    """Once sizes are dynamic, Dynamo passes floats as tensors: those of layers, and the one of the call."""
+    """Once sizes are dynamic, Dynamo passes floats as tensors: floats of layers, and the float of the call."""
     layers = torch.nn.Sequential(torch.nn.LayerNorm(4), torch.nn.Dropout(0.25), torch.nn.LeakyReLU(0.2)).eval()
     run, programs = recording(lambda x, y: layers(x) * y, dynamic=True)
     for batch, number in ((2, 0.5), (3, 0.25), (2, 0.5)):
@@ -196,7 +196,7 @@ def test_results_of_changing_sizes_lie_in_memory_as_in_eager(name: str) -> None:
 @pytest.mark.parametrize("rounding", ["trunc", "floor"])
 @pytest.mark.parametrize(("number", "divisor"), [(32, 4), (7, 2), (-7, 2), (7.5, 2), (7, 0.0)])
 def test_the_quotient_of_two_numbers(rounding: str, number: float, divisor: float) -> None:
-    """PyTorch gives a tensor, which may also be a size. Such a division sent the whole graph to the host."""
+    """PyTorch gives a tensor, which may also be a size. In the past, this sent the whole graph to the host."""
 
     def model(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         quotient = torch.div(number, divisor, rounding_mode=rounding)

@@ -120,14 +120,14 @@ def test_random_views_of_one_memory_share_it(first: int) -> None:
                 with suppress(RuntimeError):  # eager PyTorch refuses to write to windows that overlap
                     x.mul_(2)
             memory = [x.untyped_storage().data_ptr() for x in outputs]
-            # Only in a memory with several readers does it matter whether a result is conjugated when it is read.
+            # If a memory has a single reader, it does not matter whether this result is conjugated when it is read.
             lazy = [x.is_conj() and memory.count(at) > 1 for x, at in zip(outputs, memory, strict=True)]
             results.append((before, outputs, [memory.index(each) for each in memory], lazy))
         torch.testing.assert_close(results[1], results[0])
 
 
 def test_a_change_of_an_output_does_not_change_what_backward_saved() -> None:
-    """The saved activation has memory of its own, so the gradient is that of the values before the change."""
+    """The saved activation has memory of its own, so the gradient follows from the values before the change."""
     w = torch.ones(4, requires_grad=True)
     whole, part = torch.compile(lambda w: ((y := w.exp()), y[:2]), backend=tt_torch.backend)(w)
     with torch.no_grad():

@@ -171,7 +171,7 @@ def test_frozen_and_unused_parameters() -> None:
 
 
 def test_programs_with_and_without_gradients_side_by_side() -> None:
-    """A call under no_grad and one with gradients have programs of their own."""
+    """A call under no_grad and a call with gradients have separate programs."""
     model = nn.Linear(4, 3)
     run, x = compiled(model), torch.randn(2, 4)
     with torch.no_grad():

@@ -163,7 +163,10 @@ def test_without_the_host_a_loop_is_refused_by_name() -> None:
 
 
 def drawn(seed: int) -> Program:
-    """A program of a loop with one to three carried tensors, each a random chain of ops on all of them."""
+    """A program with a loop that carries one to three tensors.
+
+    In each step, a random chain of ops on all of them computes each tensor.
+    """
     draw = random.Random(seed)
     count, steps = draw.randint(1, 3), draw.randint(0, 6)
     chains = [[(draw.choice(UNARY), draw.randrange(count)) for _ in range(draw.randint(1, 4))] for _ in range(count)]

@@ -1,4 +1,4 @@
-"""Pooling by sums of windows equals eager's for any windows, also if an element is infinite or NaN."""
+"""Pooling by sums of windows equals eager pooling for any windows, even if an element is infinite or NaN."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def pools(draw: st.DrawFn) -> tuple[int, int, int, int, int]:
 
 
 def _numbers(shape: list[int], odd: float) -> Tensor:
-    """Random numbers and zeros of both signs, of which the middle one is `odd`."""
+    """Random numbers and zeros of both signs. The middle element is `odd`."""
     values = torch.randn(math.prod(shape)) * torch.tensor([1.0, 0.0, -0.0])[torch.arange(math.prod(shape)) % 3]
     values[len(values) // 2] = odd
     return values.reshape(shape)

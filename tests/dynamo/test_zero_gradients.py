@@ -20,7 +20,7 @@ def test_gradients_of_zero(op, shape):
 @pytest.mark.parametrize("shape", [(5,), (4, 5), (2, 5, 3, 4)])
 @pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
 def test_only_the_target_has_a_gradient_of_a_loss(shape, reduction):
-    """The others are 0.0, also beside a negative or an infinite incoming gradient. Ignored targets have none."""
+    """The other gradients are 0.0, even if an incoming gradient is negative or infinite. Ignored targets have none."""
     x = torch.randn(shape).requires_grad_()
     target = torch.randint(0, 5, shape[:1] + shape[2:] if len(shape) > 1 else ())
     if target.dim():
