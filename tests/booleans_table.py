@@ -23,10 +23,10 @@ SAME = {
 
 
 def constants(name: str) -> Callable[[torch.Tensor], Any]:
-    """Compares a tensor with itself, which can be folded. No op that follows may take a true for -1.
+    """Compares a tensor with itself, which can be folded. No op that follows may read true as -1.
 
     Each op follows each comparison of the tensor `itself`. In the other programs, two ops follow each comparison, and
-    each op follows three.
+    each op follows three comparisons.
     """
     same, count = SAME[name], len(CONSUMERS)
 

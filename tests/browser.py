@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-_SECONDS = 60  # that a page may take for one thing; the machine may be busy
+_SECONDS = 60  # the longest time that `wait` waits, since the machine may be busy
 _FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--enable-unsafe-swiftshader", "--window-size=1600,1000")
 
 

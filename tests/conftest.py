@@ -23,18 +23,18 @@ sys.dont_write_bytecode = False
 if "PYTEST_XDIST_WORKER" in os.environ:
     torch.set_num_threads(1)
 
-# Results of JAX on the CPU are only compared. To optimize each small program takes longer than to run it.
+# Results of JAX on the CPU are only compared. Optimizing each small program takes longer than running it.
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 os.environ.setdefault("TT_TORCH_VERIFY_IR", "1")
-os.environ["TT_TORCH_CACHE_SIZE"] = "0"  # a test must compile what it tests; those of the compile cache turn it on
+os.environ["TT_TORCH_CACHE_SIZE"] = "0"  # a test must compile what it tests; tests of the compile cache turn it on
 
 TESTS = Path(__file__).parent
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """`pytest -m sample` imports only the files that name this marker, and so do those of `build` and the others
-    below. A plain `pytest` leaves out the files that are for one of these as a whole. To import all tests takes each
-    process half a minute."""
+    """`pytest -m sample` imports only the files that name this marker. The same is true of the other markers below.
+    Other calls, such as a plain `pytest`, leave out a file if its `pytestmark` names a marker that they exclude.
+    Importing all tests takes each process half a minute."""
     wanted, _, rest = config.option.markexpr.partition(" ")
     if collection_path.suffix != ".py" or " or " in rest:
         return None
@@ -58,10 +58,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish() -> None:
     """Two million objects exist after the collection, and live as long as the process. Without these lines, the
-    garbage collector walks over it again and again, in a sixth of the processor time of all tests."""
+    garbage collector walks over them again and again, which takes a sixth of the processor time of all tests."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(20_000, 10, 10)  # a compilation makes so many objects in a moment
+    gc.set_threshold(20_000, 10, 10)  # a compilation makes this many objects in a moment
 
 
 @pytest.fixture(scope="session")

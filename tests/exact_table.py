@@ -117,7 +117,7 @@ NARROW = [
     Exact("float to uint8", lambda x: x.to(u8).float(), [of(f32, 200.7, 3.2)]),
 ]
 
-# Infinities, NaN, both zeros, denormals and numbers that overflow. LEFT and RIGHT pair each number with each other one.
+# Infinities, NaN, both zeros, denormals and numbers that overflow. LEFT and RIGHT hold all pairs of these numbers.
 NUMBERS = of(f32, 0.0, -0.0, 1, -1, inf, -inf, nan, 2.5, -2.5, 3.5, 0.5, -0.5, 1e-40, -1e-40, 3e38, -3e38)
 LEFT, RIGHT = NUMBERS.repeat_interleave(len(NUMBERS)), NUMBERS.repeat(len(NUMBERS))
 UNARY = [

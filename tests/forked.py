@@ -1,5 +1,6 @@
-"""Python scripts in forks of a process that has imported the backend: most of the time of a small script in a process
-of its own is that of importing PyTorch and the compiler.
+"""Runs Python scripts in forks of a process that has imported the backend.
+
+In a process of its own, a small script spends most of its time on importing PyTorch and the compiler.
 
     python tests/forked.py        # the server, which `Server` starts
 
@@ -39,19 +40,19 @@ class Server:
         self._process.communicate(timeout=60)
 
     def start(self, *arguments: object, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> Script:
-        """Starts a script. The arguments are those of Python: "-c" and code, "-m" and a module, or a file, and more."""
+        """Starts a script. The arguments are "-c" and code, "-m" and a module, or a file, and then the script's."""
         folder = tempfile.TemporaryDirectory()
         variables = dict(os.environ if env is None else env)
         own = {"arguments": [*map(str, arguments)], "cwd": str(cwd or Path.cwd()), "variables": variables}
         return Script(self, self.ask(own | {"folder": folder.name}), own["arguments"], folder)
 
     def run(self, *arguments: object, timeout: float = 300, **options: Any) -> subprocess.CompletedProcess[str]:
-        """Starts a script, and waits for its end: `subprocess.run` with both outputs as text."""
+        """Starts a script and waits for its end. The result is that of `subprocess.run`, with both outputs as text."""
         return self.start(*arguments, **options).ended(timeout)
 
     def ask(self, question: Mapping[str, Any], timeout: float | None = None) -> int | None:
         """The answer of the server, or None if there is none within `timeout` seconds. An empty question waits for the
-        answer to the one before."""
+        answer to the question before."""
         assert self._process.stdin and self._process.stdout
         if question:
             self._process.stdin.write(json.dumps(question).encode() + b"\n")
@@ -62,7 +63,7 @@ class Server:
 
 @dataclass
 class Script:
-    """A script that was started. Its end has to be asked for."""
+    """A script that was started. The method `ended` waits for its end."""
 
     server: Server
     pid: int
@@ -70,7 +71,7 @@ class Script:
     folder: tempfile.TemporaryDirectory[str]
 
     def ended(self, timeout: float = 300) -> subprocess.CompletedProcess[str]:
-        """The exit status and the outputs. After `timeout` seconds, it ends the script and raises TimeoutExpired."""
+        """The exit status and the outputs. After `timeout` seconds, it is ended, and TimeoutExpired is raised."""
         status = self.server.ask({"wait": self.pid}, timeout)
         if status is None:
             os.kill(self.pid, signal.SIGKILL)
@@ -83,9 +84,9 @@ class Script:
 
 
 def serve() -> dict[str, Any]:
-    """The loop of the server. It returns in a fork, with the question for a script."""
+    """The loop of the server. In a fork, it returns the question that describes the script."""
     answers, running = os.dup(1), set()
-    os.dup2(2, 1)  # nothing else may be taken for an answer
+    os.dup2(2, 1)  # what other code prints must not be read as an answer
     while line := sys.stdin.readline():
         question = json.loads(line)
         if "wait" in question:

@@ -32,7 +32,7 @@ FUNCTIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 
 
 class Attention(nn.Module):
-    """Attention of rows to each other, with several heads that may share keys and values."""
+    """Self-attention over rows, with several heads that may share keys and values."""
 
     def __init__(self, width: int, heads: int, shared: int, causal: bool) -> None:
         super().__init__()
@@ -50,7 +50,10 @@ class Attention(nn.Module):
 
 
 class Drawn(nn.Module):
-    """Steps, each a layer or the name of a function; "residual" adds what the step before had."""
+    """Runs steps, which are layers or names of functions.
+
+    "residual" adds the input of the step before, or 1 if that has another shape.
+    """
 
     def __init__(self, steps: list[nn.Module | str]) -> None:
         super().__init__()
@@ -122,7 +125,7 @@ def _convolution(rng: random.Random, channels: int, size: int) -> tuple[nn.Conv2
 
 
 def overridden(model: nn.Module, rng: random.Random) -> dict[str, dict[str, str]]:
-    """A value for `optimizer_overrides` that is about one layer of the model. The layer may have no such form."""
+    """A value for `optimizer_overrides` about one layer of the model. It may name a form that the layer cannot have."""
     layers = [(name, layer) for name, layer in model.named_modules() if name.startswith("layers.")]
     if not layers:
         return {}

@@ -19,7 +19,7 @@ def groups(mesh, line):
 
 
 def ring(mesh, line):
-    """The next chip receives; without the last pair, the first chip receives nothing."""
+    """Pairs of a chip and the next one, which receives. Along rows, the first chip receives nothing."""
     pairs = [[chip, (chip + 1) % prod(mesh)] for chip in range(prod(mesh))]
     return pairs[:-1] if line == "rows" else pairs
 
@@ -37,7 +37,7 @@ def shaped(sizes, element):
 
 
 def program(op, mesh, line, element="f32", combining="add", sizes=(12, 12)):
-    """The program of one chip. A group can divide the first dimension of a tensor. Gathers join the last one."""
+    """The program of one chip. Tensors are split along the first dimension, and joined along the last one."""
     table, (first, *others) = groups(mesh, line), sizes
     n, where = len(table[0]), f"replica_groups = {listed(table)}, {CHANNEL}"
     everywhere, operand, last = f"{where}, use_global_device_ids", shaped(sizes, element), len(sizes) - 1

@@ -11,8 +11,8 @@ import pytest
 
 Parameters = list[Any]
 
-# Tests with many combinations, which take most of the suite's time together, by file. A plain `pytest` runs one in so
-# many of their combinations, and at least one. A name means all tests whose names begin with it.
+# Tests with many combinations, by file. Together, they take most of the suite's time. Each number says that a plain
+# `pytest` runs one in so many combinations, and at least one. A name means all tests whose names begin with it.
 ONE_IN = {
     "test_exact.py": {"test_row": 3},
     "codegen/test_conformance.py": {"test_layers": 3, "test_optimized": 2},
@@ -51,8 +51,8 @@ ONE_IN = {
 def at_night(names: Sequence[str]) -> set[str]:
     """Returns the names of the collected tests that a plain `pytest` leaves out by the table.
 
-    The names decide which ones, so that each value of a parameter is among those that are left. A test that is named
-    alone is run.
+    A hash of the names decides which tests are left, so that these have different values of each parameter. A
+    combination that is selected alone is run.
     """
     combinations = defaultdict[tuple[str, str, str], list[str]](list)
     for name in names:

@@ -138,7 +138,7 @@ def among_each_other(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ..
 
 
 def outside(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    """Numbers that the dtype does not hold: PyTorch keeps their lowest bits."""
+    """The numbers do not fit into the dtype, so PyTorch keeps their lowest bits."""
     return x + 2**31, 2**31 - x, x * 70001, x - 2**40, x ^ ODD, x | ODD, x & ODD
 
 

@@ -22,7 +22,7 @@ def model_of(
     opset: int = 21,
     functions: Sequence[onnx.FunctionProto] = (),
 ) -> onnx.ModelProto:
-    """A model with the shapes and types of the inputs, and the results with the names."""
+    """A model whose inputs have the names, shapes and types of `inputs`, and whose results have the given names."""
     values = [
         helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(x.dtype), x.shape)
         for name, x in inputs.items()

@@ -62,7 +62,7 @@ POOLING = [
     Row("max_pool3d indices", lambda x: F.max_pool3d(x, 3, 2, 1, **POSITIONS), [VOLUME], (f32,)),
     Row("max_pool3d all", lambda x: F.max_pool3d(x, (2, 3, 2), (2, 1, 3), (1, 1, 0), (1, 2, 1), True), [VOLUME]),
     Row("fractional_max_pool2d", _fractional(F.fractional_max_pool2d, 2), [IMAGE, uniform(0, 1, 3, 4, 2)], (f32,)),
-    Row(  # where the windows begin is computed in the type of the samples
+    Row(  # the starts of the windows are computed in the type of the samples
         "fractional_max_pool2d of many windows",
         lambda x, s: F.fractional_max_pool2d(x, 2, output_size=8, return_indices=True, _random_samples=s),
         [(2, 4, 33, 33), uniform(0, 1, 2, 4, 2)],

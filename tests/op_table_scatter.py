@@ -34,12 +34,12 @@ def _bags(mode: str) -> Callable[..., torch.Tensor]:
     return lambda i, w: F.embedding_bag(i, w, offsets.to(w.device), mode=mode)
 
 
-# the mode of embedding_bag, whether its last offset is an end, and the index of padding
+# Each entry: the mode of embedding_bag, whether its last offset is an end, and the index of padding.
 BAGS = (0, True, None), (0, False, 2), (1, True, None), (1, True, 2), (2, False, None), (2, True, 2)
 
 
 def _whole_bags(mode: int, last: bool, padding: int | None = None) -> Callable[..., tuple[torch.Tensor, ...]]:
-    """All results for three bags, of which one is empty. With `last`, the end of the last one is given, too."""
+    """All results for three bags, of which one is empty. With `last`, the end of the last bag is given, too."""
     offsets = torch.tensor([0, 3, 3, 7] if last else [0, 3, 3])
     return lambda i, w: torch.embedding_bag(w, i, offsets.to(w.device), False, mode, False, None, last, padding)
 

@@ -10,8 +10,8 @@ from op_rows import INTS, Maker, Row, bf16, f32, index, tensor, uniform
 EDGES = tensor([0.0, -0.0, math.inf, -math.inf, math.nan, 1.0, -1.0, -3.0, 1e-5, -2.5], f32)
 special = torch.special
 
-# The functions, with the intervals from which their arguments are drawn. An implementation uses another formula on each
-# side of an interval's end.
+# The functions, with the intervals from which their arguments are drawn. At an end of an
+# interval, an implementation changes to another formula.
 RANGES: dict[str, list[tuple[float, float]]] = {
     "airy_ai bessel_j0 bessel_j1 digamma gammaln i0e i1e": [(-9, 9), (-60, 60)],
     "i0 i1 modified_bessel_i0 modified_bessel_i1 sinc spherical_bessel_j0": [(-9, 9)],
@@ -41,7 +41,7 @@ def _of_degree(name: str, degree: int) -> Row:
 
 
 def _pairs(values: list[float]) -> list[Maker]:
-    """Two inputs that pair every value with every other."""
+    """Two inputs that together hold all pairs of the values."""
     count = len(values)
     return [lambda _: torch.tensor(values).repeat_interleave(count), lambda _: torch.tensor(values).repeat(count)]
 

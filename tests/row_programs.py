@@ -14,7 +14,7 @@ Ends: TypeAlias = list[Any]  # what each row of a program gives
 
 
 class Programs:
-    """Compiles the rows `names`, up to `TOGETHER` of them at a time, by `compiled`, and keeps what each row gives.
+    """Compiles the rows `names` with the function `compiled`, up to `TOGETHER` at a time, and keeps each row's results.
 
     If rows do not compile together, each one compiles alone, so that the row that fails has the error. If none fails
     alone, all have the error of the program.
@@ -26,7 +26,7 @@ class Programs:
         self.ends: dict[str, Any] = {}
 
     def end(self, name: str) -> Any:
-        """Returns the results of a row, or its error. It does so once, and the memory is free after the test."""
+        """Returns the results of a row, or raises its error. The results are not kept after that, to save memory."""
         if name not in self.ends:
             self._run(next(group for group in self.groups if name in group))
         end = self.ends.pop(name)
@@ -53,7 +53,7 @@ class Programs:
 
 
 def together(functions: Sequence[Callable[..., Any]]) -> Callable[..., list[Any]]:
-    """A function from the inputs of each function to the results of each."""
+    """Returns a function that takes the inputs of each function and returns the results of each."""
 
     def run(*inputs: Sequence[Any]) -> list[Any]:
         return [function(*own) for function, own in zip(functions, inputs)]  # noqa: B905  (Dynamo reads it)

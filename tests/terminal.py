@@ -29,7 +29,7 @@ def shown(action: Callable[[], object], patience: float = 0.05) -> str:
 
 
 def written(terminal: int) -> str:
-    """All that was written to a terminal whose other side is closed. One read may give a part of it."""
+    """All that was written to a terminal whose other side is closed. One read may return only a part."""
     data = b""
     with contextlib.suppress(OSError):  # EIO is the end
         while part := os.read(terminal, 100_000):

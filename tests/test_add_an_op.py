@@ -76,7 +76,7 @@ SECTIONS = sections()
 
 
 def take_out(file: Path, how: str, anchor: str, text: str) -> None:
-    """The opposite of `edit`."""
+    """Undoes `edit`: removes the text, or puts the anchor back in its place."""
     content = file.read_text()
     taken, left = (text.strip(), anchor) if how == "replace" else (text, "")
     assert content.count(taken) == 1, f"{file.name} has {content.count(taken)} times {taken}"
@@ -102,7 +102,7 @@ def test_the_ops_are_of_three_kinds() -> None:
 
 @pytest.mark.slow
 def test_add_the_ops_as_written(tmp_path: Path) -> None:
-    """Tests and edits of all sections run together: to start PyTorch for each of them would take most of the time."""
+    """Tests and edits of all sections run together, because starting PyTorch for each would take most of the time."""
     copy_package(tmp_path)
     (tmp_path / "tests" / Path(__file__).name).unlink()
     others = [ROOT / name for name in ("benchmarks", "demos", "examples")]
@@ -125,7 +125,7 @@ def test_add_the_ops_as_written(tmp_path: Path) -> None:
 @pytest.mark.build
 @pytest.mark.nightly
 def test_add_the_kernels_as_written(tmp_path: Path) -> None:
-    """The C++ library without the page's edits has neither kernel; with them it has both."""
+    """Without the page's edits, the C++ library has neither kernel. With them, it has both."""
     copy_package(tmp_path)
     shutil.copy(ROOT / "CMakeLists.txt", tmp_path)
     kernels = [e for section in SECTIONS for e in section.edits if e[0].endswith(".cpp")]
@@ -143,7 +143,7 @@ def test_add_the_kernels_as_written(tmp_path: Path) -> None:
 
 
 def build(folder: Path) -> None:
-    """Builds the runtime of a copy. In the copy, links to these libraries replace those to the installed ones."""
+    """Builds the runtime of a copy. The copy then has links to these libraries instead of the installed ones."""
     cmake, path = [sys.executable, "-m", "cmake"], f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     places = {"pybind11_DIR": pybind11.get_cmake_dir(), "TORCH_DIRECTORY": Path(torch.__file__).parent, "SKBUILD": "ON"}
     options = [f"-D{name}={value}" for name, value in {**places, "Python_EXECUTABLE": sys.executable}.items()]

@@ -30,7 +30,7 @@ def is_ours(value: object) -> bool:
 
 
 def without_docstring(name: str, value: object) -> Iterator[str]:
-    """The name itself, and the methods and properties of a class, that have no docstring of their own."""
+    """Yields those that have no docstring of their own: the name itself, and the methods and properties of a class."""
     if not (vars(value).get("__doc__") if inspect.isclass(value) else inspect.getdoc(value)):
         yield name
     for member, code in vars(value).items() if inspect.isclass(value) else ():

@@ -26,8 +26,8 @@ SNIPPET = re.compile(r"^<!-- run -->\n```python\n(.*?)^```$", WHOLE)
 FILE = re.compile(r"^<!-- file (\S+) -->\n```python\n(.*?)^```$", WHOLE)
 EDIT = re.compile(r"^<!-- edit (\S+) (after|before|replace) ([^\n]+) -->\n```(?:python|cpp)\n(.*?)^```$", WHOLE)
 
-# Runs the snippets of all pages in one process. The snippets of one page are one program. The device is loaded, as
-# PyTorch does it for a user.
+# Runs the snippets of all pages in one process. The snippets of one page are one program. The device is imported
+# here; for a user, PyTorch loads it.
 RUN = """
 import sys, torch, tt_torch.device
 for page in sys.argv[1:]:
@@ -78,8 +78,8 @@ def test_snippets_run(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_bring_up_as_written(tmp_path: Path) -> None:
-    """The page's program has one op that fails; after the page's edit, in a copy of the package, it has none, and the
-    row that the page adds last passes."""
+    """The page's program has one op that fails. With the page's edit, in a copy of the package, no op fails. The row
+    that the page adds last passes."""
     copy_package(tmp_path)
     page = (ROOT / "docs" / "bring_up.md").read_text()
     ((name, text),) = FILE.findall(page)
@@ -124,7 +124,7 @@ def copy_package(folder: Path) -> None:
     from tt_torch.runtime import _runtime
     from tt_torch.wire import _encoder
 
-    for part in ("tt_torch", "tests"):  # with the compiled files of Python, which save seconds
+    for part in ("tt_torch", "tests"):  # Python's compiled files are copied, too, which saves seconds
         shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("data"))
     shutil.copy(ROOT / "pyproject.toml", folder)
     for module in (_runtime, _encoder):

@@ -1,5 +1,5 @@
-"""Each row of three tables: integers, booleans, NaN, infinities and the signs of zeros are those of eager PyTorch, in
-compiled programs and on the eager device."""
+"""Each row of three tables gives the results of eager PyTorch, in compiled programs and on the eager device. The rows
+are about integers, booleans, NaN, infinities and the signs of zeros."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def same(value: torch.Tensor, golden: torch.Tensor) -> None:
 
 
 def test_ops_of_the_user() -> None:
-    """Nothing is assumed of the values of a user's op: neither from its name nor from the dtype of its first result."""
+    """The name of a user's op and the dtype of its first result say nothing about its values."""
     with torch.library._scoped_library("tt_torch_exact", "DEF") as library:
         library.define("clone(Tensor x) -> Tensor")
         library.define("signs(Tensor x) -> (Tensor, Tensor)")

@@ -22,7 +22,7 @@ MODELS = "from tt_torch.sweep.registry import Model\nMODELS = [Model('model', di
 
 @pytest.fixture(autouse=True)
 def this_version(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The metadata of pyproject.toml, because an editable install may have those of an earlier version."""
+    """Gives the tests the metadata of pyproject.toml. An editable install may have metadata of an earlier version."""
     lines = [f'{line}; extra == "{name}"' for name, packages in EXTRAS.items() for line in packages]
     monkeypatch.setattr(metadata, "requires", lambda name: {"tt-torch": ["torch==2.13.0", *lines]}[name])
 

@@ -39,7 +39,7 @@ def test_a_script_has_its_arguments_folder_and_variables(tmp_path: Path, forks: 
 
 @pytest.mark.parametrize("how", ENDS)
 def test_a_script_ends_as_a_process_does(forks: Server, how: str) -> None:
-    """Only a traceback begins with other lines, which are those of the server."""
+    """In a fork, a traceback begins with lines of the server, so only the last line is compared."""
     new, fork = both(forks, "-c", ENDS[how])
     assert (fork.returncode, fork.stdout) == (new.returncode, new.stdout)
     assert fork.stderr.splitlines()[-1:] == new.stderr.splitlines()[-1:]

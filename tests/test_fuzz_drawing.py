@@ -41,7 +41,7 @@ def test_programs_are_of_all_kinds() -> None:
 
 @pytest.mark.parametrize("way", ["compile", "aot", "tt", "again", "sizes", "trace", "optimizer", "mesh", "mesh-eager"])
 def test_programs_agree_with_eager(way: str) -> None:
-    """`tt-torch fuzz` runs more of them; these show that each way works."""
+    """`tt-torch fuzz` runs more programs. These programs show that each way works."""
     records = [run_seed(seed, way, 6) for seed in range({"tt": 40, "mesh-eager": 12}.get(way, 6))]
     assert {record["verdict"] for record in records} <= set(check.NO_FINDING), records
     assert "match" in {record["verdict"] for record in records}

@@ -26,7 +26,7 @@ from tt_torch.torch_private.sharded_norms import HANDLERS
 
 
 def test_a_wrong_op_is_found_and_shrunk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, forks: Server) -> None:
-    """A way that computes one op wrongly: the smallest program is that op."""
+    """A way computes `cumsum` wrongly. The smallest program still has this op, and at most three statements."""
 
     def compiled(function: Callable[..., Any], examples: object) -> Callable[..., Any]:
         def broken(*inputs: torch.Tensor) -> Any:

@@ -79,7 +79,7 @@ def test_an_error_of_a_plain_result_is_seen() -> None:
 )
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_errors_of_ops_with_rules_of_their_own_are_seen(text: str, dtype: torch.dtype) -> None:
-    """An op that may lose digits or choose the sign of a zero must still be right for numbers that lose none."""
+    """An op that may lose digits or choose the sign of a zero must still be right for numbers that lose no digits."""
     made = program(text, x=torch.tensor([1.0, 2.0, 4.5], dtype=dtype))
     (expected,) = made.function()(made.inputs["x"])
     error = 1e-3 if dtype is torch.float32 else 0.3
@@ -163,7 +163,8 @@ def test_numbers_are_equal_that_other_roundings_make_equal() -> None:
 
 
 def test_a_difference_is_reported_after_more_roundings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Eager would have to be wrong by 1 % in all of them. A rounding that moves far in one of many runs is enough."""
+    """A difference of 1 % is reported if no run with other roundings moves the result. One run that moves it is enough
+    to excuse the difference."""
     made = program("x + 1", x=torch.ones(2))
     expected = check.run(made.function(), list(made.inputs.values()), check.EAGER, False)
     got = [replace(expected[0], value=expected[0].value * 1.01), *expected[1:]]
@@ -191,7 +192,7 @@ def test_gradients_may_have_memories_of_their_own() -> None:
 
 
 def test_strides_of_shape_functions() -> None:
-    """For isin they are not those of the kernel, which gives dense results."""
+    """The shape function of isin gives other strides than its kernel, whose results are dense."""
     x = torch.ones(5, 3).t()
     assert wrong(program("torch.isin(x, x[0])", x=x), "compile") == check.AS_TRACED
     beside_nonzero = program("x.nonzero()", "torch.isin(x, x[0])", x=x)
@@ -199,7 +200,7 @@ def test_strides_of_shape_functions() -> None:
 
 
 def test_a_gradient_of_zeros_is_as_good_as_none() -> None:
-    """Tracing gives one for an input that is only written without gradients, and eager PyTorch gives none."""
+    """For an input that is only written without gradients, tracing gives a gradient of zeros, eager PyTorch none."""
     made = program("x.detach().mul_(0.001)", "y.exp()", x=torch.ones(2), y=torch.ones(2))
     assert wrong(replace(made, trains=True), "bf16") == check.MATCH
     *_, of_x, of_y, _, _ = run(made.function(), [torch.ones(2), torch.ones(2)], EAGER, trains=True)
@@ -239,7 +240,7 @@ def test_moved_numbers_are_exact() -> None:
 
 
 def seen_difference(*texts: str, instead: str, trains: bool = False) -> str:
-    """How `instead` departs from the last text, by the same rules as a program that was compiled."""
+    """How `instead` departs from the last text, by the rules that judge a compiled program."""
     made, other = (program(*texts[:-1], last, x=torch.ones(2, 3)) for last in (texts[-1], instead))
     made, other = (replace(p, outputs=("v0", p.outputs[0]), trains=trains) for p in (made, other))
     expected, got = ([*run(p.function(), list(p.inputs.values()), EAGER, trains)] for p in (made, other))

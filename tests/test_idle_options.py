@@ -36,7 +36,7 @@ ROWS: list[tuple[str, Any, dict[str, Any]]] = [
     ("tt_mlir_timeout", 9.0, {"compiler": "tt-mlir"}),
     ("cache_dir", "a", {"cache_size": 1}),
 ]
-WITHOUT: dict[str, dict[str, Any]] = {  # what the default of other options does not say
+WITHOUT: dict[str, dict[str, Any]] = {  # by default, the other option does not leave it idle
     "consteval_parameters": {"enable_consteval": False},
     "cache_dir": {"cache_size": 0},
 }

@@ -25,7 +25,7 @@ DIFFERENT = {
     "schur": "no PyTorch function computes it",
     "rng_bit_generator": "the algorithm and the state of DEFAULT are a front-end's own",
 }
-EVERY = 5  # of the programs of one kind, this one is taken, counted around
+EVERY = 5  # the index of the program that is taken of each kind, modulo the number of these programs
 
 
 def programs() -> list[Any]:
@@ -53,7 +53,7 @@ def wide() -> Any:
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.usefixtures("wide")
 def test_one_program_of_each_kind() -> None:
-    """No program has another result. At most one in twenty is refused, by its name."""
+    """Each program has JAX's result, or is refused with an error. At most one in twenty is refused."""
     refused, chosen = [], programs()
     for program in chosen:
         arguments = program.dyn_args_maker(np.random.RandomState(0))
@@ -69,7 +69,7 @@ def test_one_program_of_each_kind() -> None:
 
 
 def compare(name: str, got: Any, expected: Any) -> None:
-    """Floats are as near as those of float32, or of the narrow type that the program names."""
+    """Asserts equal results. Floats may differ by roundings of float32, or of the narrow type in the program's name."""
     tolerance = 2e-2 if "float16" in name else 2e-4
     for one, other in zip(*(map(plain, jax.tree.leaves(x)) for x in (got, expected)), strict=True):
         assert (one.dtype, one.shape) == (other.dtype, other.shape), name

@@ -123,7 +123,7 @@ FACTORS = (lambda x: jnp.linalg.qr(x)[1], "stablehlo.custom_call")
 
 @pytest.mark.parametrize("function, op", [LOOP, FACTORS])
 def test_steps_of_the_host_are_refused(function, op):
-    """They would give all chips the values of the first one."""
+    """Steps of the host would give all chips the values of the first chip."""
     (x,) = arrays((8, 16))
     with pytest.raises(UnsupportedOpError, match=op) as caught:
         tt_torch.jax.compile(mapped(function, mesh_of((2, 2)), (P("a", None),), P("a", None)), x)

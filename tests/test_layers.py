@@ -34,10 +34,10 @@ KNOWN = {*MODULES, "tt_torch.device._device", "tt_torch.runtime._runtime"}  # th
 
 
 def imported(source: str, package: str, known: set[str]) -> Iterator[tuple[str, int]]:
-    """Yields each module of `known` that a file of `package` imports, at the top or in a function, with the line.
+    """Yields each module of `known` that a file of `package` imports, at the top or in a function, and its line.
 
-    A text that is the name of a module, or of a function in it such as "tt_torch.x:f", counts as an import, too. The
-    name of a package around the file does not: it is a folder from which a file without Python is read.
+    A string counts as an import, too, if it names a module, or a function in a module such as "tt_torch.x:f". The name
+    of a package around the file does not count, because it names a folder from which a data file is read.
     """
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
@@ -67,7 +67,7 @@ def wrong_arrows(name: str, source: str, known: set[str], order: dict[str, int])
 
 
 def layer(module: str, order: dict[str, int]) -> int:
-    """The line of the list for a module: that of its own name, or of the nearest package around it."""
+    """The line of the list that has the module's name, or else the name of the nearest package around it."""
     parts = module.split(".")
     for length in range(len(parts), 1, -1):
         if (name := ".".join(parts[:length])) in order:

@@ -22,7 +22,7 @@ from tt_torch.wire.encode import encode
 
 
 def paths(part, path, seen):
-    """The path of each part of a message that is not in `seen`; a part that each tensor has is there once."""
+    """Yields the path of each part of a message that is not in `seen`. A part that all tensors have comes once."""
     for key, value in part.items() if isinstance(part, dict) else enumerate(part):
         here = (*path, key)
         if isinstance(part, dict):

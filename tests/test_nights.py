@@ -1,4 +1,4 @@
-"""The table of tests that are left to the night names tests that exist, and leaves some of each."""
+"""The table of tests that run at night names tests that exist. A plain `pytest` still runs some of each."""
 
 from __future__ import annotations
 
@@ -25,5 +25,5 @@ def test_one_in_so_many_is_left_and_at_least_one() -> None:
     assert left_out < {*many}
     assert len(left_out) == 8
     kept = {*many} - left_out
-    assert len({name.partition("-")[2] for name in kept}) > 1  # not those of one value
+    assert len({name.partition("-")[2] for name in kept}) > 1  # they have several values of the second parameter
     assert at_night(many[:1]) == set()

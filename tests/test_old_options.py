@@ -19,7 +19,7 @@ from tt_torch.errors import ConfigError
 from tt_torch.old_options import Alias, Always, Foreign, OldOptionWarning, Output, rows
 from tt_torch.wire.decode import decode
 
-# Alias: the assigned value, the option, and the option's value then.
+# Each alias, the value that is assigned to it, its option, and the option's value after the assignment.
 ALIASES: list[tuple[str, Any, str, Any]] = [
     ("dump_info", True, "ir_log_level", "INFO"),
     ("dump_debug", True, "ir_log_level", "DEBUG"),

@@ -273,7 +273,7 @@ def test_op_by_op(tmp_path: Path, depth: CompileDepth):
     executed = depth == CompileDepth.EXECUTE_OP_BY_OP  # among others the reduction of ArgMax, with positions
     assert {op["compilation_status"] for op in ops} == {7 if executed else 6}
     assert {op["framework_op_name"] for op in ops} >= {"stablehlo.dot", "chlo.broadcast_add"}
-    # Rounding may leave a correlation 1e-15 below 1, which depends on the processor.
+    # On some processors, rounding leaves a correlation 1e-15 below 1.
     assert {round(op["pcc"], 12) if executed else op["pcc"] for op in ops} == {1.0 if executed else None}
     written = file.stat().st_mtime_ns
     program(x)
@@ -311,7 +311,7 @@ def test_compiled_models_have_weights_by_name(tmp_path: Path):
 
 
 def test_inputs_of_compiled_models_have_names():
-    """Names that are no identifiers are changed, and stay different from others."""
+    """Names that are not identifiers are changed, and still differ from all other names."""
     assert identifiers(["in put:0", "in_put_0", "1", "class", "é", "x"]) == [
         "in_put_0_",
         "in_put_0",

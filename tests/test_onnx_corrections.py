@@ -60,7 +60,7 @@ def test_averages_of_windows(counted: int) -> None:
 
 
 def test_averages_of_windows_with_gaps() -> None:
-    """ONNX Runtime has them since opset 19. An infinite element is in the windows that read it, and a NaN, too."""
+    """ONNX Runtime has these windows since opset 19. An infinite element or a NaN changes only windows that read it."""
     x = np.random.default_rng(1).standard_normal((1, 2, 9, 8)).astype("float32")
     x[0, 0, 4, 4], x[0, 1, 0, 0] = np.inf, np.nan
     forms = itertools.product((0, 1), (0, 1), ([1, 2, 0, 1], [0, 0, 0, 0]))

@@ -23,7 +23,7 @@ def value(name: str, array: object) -> onnx.NodeProto:
 
 
 def test_padding_repeats_elements() -> None:
-    """Also more often than once, and after a dimension was cropped. An infinite element stays where it is."""
+    """Elements are also repeated more than once, and after a crop. An infinite element stays where it is."""
     x = X.copy()
     x[0, 0, 0] = [np.inf, np.nan, -np.inf, 0, 1]
     nodes = [value("some", [0, 0, 1, 2, 0, 0, 3, 0]), value("crop", [-1, 2, 0, 1]), value("axes", [-1, 1])]
@@ -55,7 +55,7 @@ def test_nothing_cannot_be_repeated() -> None:
 
 
 def test_slices_to_the_start() -> None:
-    """The ends are beyond the dimension, before it, and where nothing is left."""
+    """Slices go backwards along the last dimension. Some ends are outside of the dimension, and one slice is empty."""
     forms = {
         "all": (-1, -(2**62), -1),
         "two": (9, -9, -2),
@@ -79,7 +79,7 @@ def test_places_where_a_condition_is_true() -> None:
 
 
 def test_sizes_change() -> None:
-    """Each mode, larger and smaller, by factors and to sizes."""
+    """Each mode makes one dimension larger and another one smaller, by factors and to given sizes."""
     modes = [("nearest", "asymmetric"), ("linear", "half_pixel"), ("cubic", "half_pixel")]
     scales, sizes = np.array([1, 1, 0.6, 1.7], "float32"), [2, 3, 7, 2]
     nodes, names = [value("scales", scales), value("sizes", sizes)], []
@@ -91,7 +91,7 @@ def test_sizes_change() -> None:
 
 
 def test_elements_that_are_not_finite_stay_at_their_place() -> None:
-    """A linear mode uses the two elements beside a place, and only one of them if its place is the same."""
+    """A linear mode uses the two elements beside a place. If an element is exactly at the place, it uses only that."""
     x = np.array([[1.0, 2.0, np.inf, 3.0, 4.0, np.nan, 5.0, 6.0]], "float32")
     nodes = [value("s", np.array([1, 2], "float32")), node("Resize", ["x", "", "s"], ["nearest"])]
     nodes.append(node("Resize", ["x", "", "s"], ["linear"], mode="linear"))

@@ -61,7 +61,7 @@ def test_a_branch_that_a_shape_decides(rank: int) -> None:
 
 @pytest.mark.parametrize(("count", "going"), [(3, True), (1, True), (0, True), (3, False)])
 def test_loops_are_unrolled(count: int, going: bool) -> None:
-    """The inner loop reads a value of the outer one, and each loop has a name that the other one has, too."""
+    """The inner loop reads a value of the outer loop, and both loops use some of the same names."""
     inner = graph_of([node("Add", ["v", "k"], ["w"]), node("Identity", ["going"], ["more"])], ["i", "going", "v"],
                      ["more", "w"])  # fmt: skip
     body = [
@@ -101,7 +101,7 @@ def test_scans_are_unrolled() -> None:
 
 
 def test_results_that_nobody_wants_may_be_left_out() -> None:
-    """Two scans without names for their first results, which ONNX Runtime does not take."""
+    """Two scans have no names for their first results. ONNX Runtime refuses these, so it runs a scan with all names."""
     scans = [scanning(), scanning()]
     for number, scan in enumerate(scans):
         scan.output[:] = ["", "", f"rows{number}", ""]
@@ -118,7 +118,7 @@ def test_scans_in_another_direction_are_refused() -> None:
 
 
 def test_an_upgrade_that_changes_the_inputs_is_refused() -> None:
-    """The Scan of opset 8 has a batch, of which ONNX's converter takes the first row away."""
+    """The Scan of opset 8 has a batch. ONNX's converter takes the first row of the batch away."""
     body = graph_of([node("Add", ["a", "u"], ["sum"]), node("Identity", ["sum"], ["row"])], ["a", "u"], ["sum", "row"])
     old = node("Scan", ["", "s", "x"], ["s2", "rows"], body=body, num_scan_inputs=1)
     inputs = {"s": X[:1, 0], "x": X[:1]}
@@ -138,7 +138,7 @@ def test_functions_of_the_model_and_of_onnx_are_expanded() -> None:
 
 
 def test_an_op_whose_operand_is_left_out_is_expanded() -> None:
-    """Attention has no mask before its past keys, and FlexAttention has a graph of its own."""
+    """Attention leaves out the mask, which comes before the past keys. FlexAttention has a graph of its own."""
     score = graph_of([node("Tanh", ["s"], ["t"])], [], ["t"])
     score.input.append(helper.make_tensor_value_info("s", TensorProto.FLOAT, []))
     x = np.random.default_rng(1).standard_normal((4, 1, 2, 3, 4)).astype("float32")
@@ -173,7 +173,7 @@ def test_an_old_model_is_upgraded() -> None:
 
 
 def test_slopes_of_an_old_model() -> None:
-    """They are along dimension 1, also if the last dimension has as many elements."""
+    """The slopes are along dimension 1, even if the last dimension has the same size."""
     x, slopes = X[..., :3], np.array([0.5, 2, -1], "float32")
     model = model_of([node("PRelu", ["x", "s"], ["y"])], {"x": x, "s": slopes}, ["y"], opset=6)
     got = compile_onnx(model)(torch.from_numpy(x), torch.from_numpy(slopes))

@@ -37,7 +37,7 @@ def test_cumulative_products() -> None:
 
 @pytest.mark.parametrize("inverse", [0, 1])
 def test_fourier_transforms(inverse: int) -> None:
-    """Longer and shorter ones than the input, along two dimensions, of real and of complex numbers."""
+    """Transforms are longer and shorter than the input, along two dimensions, of real and of complex numbers."""
     nodes, names = [], []
     for part, axis, length in itertools.product(("real", "complex"), (1, 2), (None, 3, 6)):
         names.append(f"{part} {axis} {length}")
@@ -89,7 +89,7 @@ def _scales(rng: np.random.Generator, *shape: int) -> np.ndarray:
 
 @pytest.mark.parametrize("kind", ["int8", "uint8"])
 def test_quantized_numbers(kind: str) -> None:
-    """One scale, one for each place along an axis, and one for each block. Ties go to even numbers, as 0.5 / 1 does."""
+    """A node has one scale, one for each place along an axis, or one for each block. Ties like 0.5 / 1 go to even."""
     rng, limits = np.random.default_rng(1), np.iinfo(kind)
     q = rng.integers(limits.min, limits.max, X.shape, kind, endpoint=True)
     inputs = {
@@ -163,7 +163,7 @@ def test_convolutions_of_quantized_numbers(
 @pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
 @pytest.mark.parametrize("op", ["RNN", "LSTM", "GRU"])
 def test_recurrent_nodes(op: str, direction: str) -> None:
-    """With and without bias, states at the beginning and peepholes."""
+    """Nodes have no optional operands, or a bias, initial states and, for LSTM, peepholes."""
     rng, gates, both = np.random.default_rng(3), {"RNN": 1, "LSTM": 4, "GRU": 3}[op], 1 + (direction == "bidirectional")
     shapes = {
         "x": (5, 2, 3), "w": (both, gates * 4, 3), "r": (both, gates * 4, 4), "b": (both, gates * 8),

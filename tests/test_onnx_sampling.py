@@ -65,7 +65,7 @@ def test_a_place_that_is_nan_is_outside() -> None:
 
 
 def test_regions_are_averaged() -> None:
-    """Regions inside, over the ends, outside, without a size and with their ends exchanged, of two pictures."""
+    """Regions are inside of two pictures, over their ends and outside. One has no size, one has its ends exchanged."""
     regions = [[0, 0, 4, 3], [-3, -2, 2, 9], [20, 20, 30, 30], [1, 1, 1, 1], [3, 2, 1, 0], [0.4, 0.6, 3.7, 2.2]]
     inputs = {"x": X, "r": np.array(regions, "float32"), "b": np.array([0, 1, 0, 1, 1, 0])}
     forms = list(itertools.product(("half_pixel", "output_half_pixel"), ((2, 2, 2), (3, 1, 1))))
@@ -80,7 +80,7 @@ def test_regions_are_averaged() -> None:
 
 
 def test_convolutions_at_moved_places() -> None:
-    """With groups of channels and of moves, a mask and a bias; the moves go beyond the picture, too."""
+    """There are groups of channels and of moves. One node has a mask and a bias. Some moves go beyond the picture."""
     shapes = {"x": (2, 4, 6, 5), "w": (6, 2, 3, 2), "d": (2, 24, 3, 4), "b": (6,), "m": (2, 12, 3, 4)}
     inputs = {name: RNG.standard_normal(shape).astype("float32") * 2 for name, shape in shapes.items()}
     given = {"group": 2, "offset_group": 2, "strides": [2, 1], "pads": [1, 0, 1, 0], "dilations": [1, 1]}

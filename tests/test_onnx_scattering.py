@@ -17,7 +17,7 @@ REDUCTIONS = ("add", "mul", "max", "min")
 
 @pytest.mark.parametrize("kind", ["float32", "int32", "int64", "uint8"])
 def test_updates_are_combined_along_a_dimension(kind: str) -> None:
-    """Two updates of one place, places from the end, and fewer rows than the elements have."""
+    """Some places get two updates, some are counted from the end, and there are fewer updates than elements."""
     x, updates = ((v * 9 + 200).astype(kind) for v in (X, RNG.standard_normal((2, 3, 5))))
     places = np.array([0, -1, 1, 0, -3])[RNG.integers(0, 5, updates.shape)]
     forms = list(itertools.product(REDUCTIONS, (0, -2)))
@@ -35,7 +35,7 @@ def test_updates_that_are_not_finite_change_their_places_only() -> None:
 
 
 def test_updates_of_rows_are_combined() -> None:
-    """Places with one, two and all numbers, some of them from the end."""
+    """Places have one, two or all three indices, and some indices are counted from the end."""
     places = np.array([[0, -1, 2], [2, 1, -5], [0, -1, 2], [-1, 1, 0]])
     inputs = {"x": X, "i1": places[:, :1], "i2": places[:, :2].reshape(2, 2, 2), "i3": places}
     inputs |= {"u1": RNG.standard_normal((4, 4, 5)), "u2": RNG.standard_normal((2, 2, 5)), "u3": places[:, 0] + 0.5}
@@ -46,7 +46,7 @@ def test_updates_of_rows_are_combined() -> None:
 
 
 def test_rows_are_written_to_a_cache() -> None:
-    """From the first place on, from the last one, and around its end."""
+    """Rows are written from the first place on, from given places on, and around the end of the cache."""
     update, begins = RNG.standard_normal((3, 2, 5)).astype("float32"), np.array([0, 2, 3])
     nodes = [
         node("TensorScatter", ["x", "u"], ["first"]),

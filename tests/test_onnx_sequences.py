@@ -20,7 +20,7 @@ def value(name: str, array: object) -> onnx.NodeProto:
 
 
 def test_sequences_are_built_and_read() -> None:
-    """Insertions at the end and from the end, an element that is taken away, and those that stay."""
+    """Elements are inserted at the start, at the end and at a place counted from the end. Some are erased."""
     nodes = [
         value("first", 0), value("last", -1), value("second", 1),
         node("SequenceEmpty", [], ["none"], dtype=TensorProto.FLOAT), node("SequenceInsert", ["none", "x"], ["a"]),

@@ -19,7 +19,7 @@ Dimension = int | str | None
 
 
 def added(*shapes: Sequence[Dimension] | None) -> onnx.ModelProto:
-    """A model that adds its inputs `x0`, `x1` and so on, which have these shapes; None is a shape that is not known."""
+    """A model that adds its inputs `x0`, `x1` and so on, which have these shapes. None is a shape that is not known."""
     names = [f"x{i}" for i in range(len(shapes))]
     inputs = [
         helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in zip(names, shapes, strict=True)
@@ -77,7 +77,7 @@ def test_what_stays_open_or_contradicts_is_named(model: onnx.ModelProto, shapes:
 
 @pytest.mark.parametrize("declared", [[6], ["a", "b"], [1, 6], [7, 7], None])
 def test_a_wrong_shape_of_a_result_is_not_believed(declared: Sequence[Dimension] | None) -> None:
-    """Here the middle of the model knows better; torch-mlir would take the shape of the result."""
+    """The shape follows from the nodes. torch-mlir would take the declared shape of the result."""
     model = added([2, 3], [3])
     del model.graph.output[:]
     model.graph.output.append(helper.make_tensor_value_info("z", TensorProto.FLOAT, declared))
@@ -87,7 +87,7 @@ def test_a_wrong_shape_of_a_result_is_not_believed(declared: Sequence[Dimension]
 
 
 def test_a_node_that_onnx_does_not_define_is_named() -> None:
-    """The node behind it, whose operand has no type, is not to blame."""
+    """The error does not name the next node, whose operand has no type."""
     model = added([2, 3])
     model.opset_import.append(helper.make_opsetid("com.maker", 1))
     model.graph.node.insert(0, helper.make_node("Strange", ["x0"], ["s"], domain="com.maker", name="odd"))

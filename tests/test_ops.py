@@ -38,7 +38,7 @@ BY_NAME = {_name(case): case for case in CASES}
 
 
 def compiled(names: Sequence[str]) -> list[tuple[Any, list[Any]]]:
-    """The results of one program with the functions of some cases, and its inputs after the call."""
+    """For each case, its results and its inputs after the call. All functions are compiled as one program."""
     functions, inputs = [BY_NAME[name][1].fn for name in names], [inputs_of(BY_NAME[name]) for name in names]
     if len(names) == 1:  # as the row is written
         run = torch.compile(functions[0], backend=tt_torch.backend, options=ON_DEVICE, fullgraph=True, dynamic=False)
@@ -62,7 +62,7 @@ def programs(request: pytest.FixtureRequest) -> Programs:
 
 
 def _is_often(case: Case) -> bool:
-    """In bfloat16, what is compiled is almost the same, so most rows are left to the night."""
+    """Almost the same program is compiled in bfloat16 as in float32, so most rows in bfloat16 run only at night."""
     _, row, dtype = case
     return dtype is not torch.bfloat16 or torch.float32 not in row.dtypes or zlib.crc32(_name(case).encode()) % 3 == 0
 
@@ -76,7 +76,7 @@ def test_op(case: Case, programs: Programs) -> None:
 
 @pytest.mark.parametrize("row", UNSUPPORTED, ids=lambda row: row.name)
 def test_unsupported(row: Row) -> None:
-    """With `fallback="error"`, the error names the op. By default, a warning names it and it runs in eager PyTorch."""
+    """With `fallback="error"`, the error names the op. By default, a warning names it, and eager PyTorch runs it."""
     inputs = [draw(i, torch.float32) if isinstance(i, tuple) else i(torch.float32) for i in row.inputs]
     with pytest.raises(torch._dynamo.exc.BackendCompilerFailed) as caught:
         torch.compile(row.fn, backend=tt_torch.backend, options=ON_DEVICE, dynamic=False)(*inputs)

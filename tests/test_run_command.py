@@ -84,7 +84,7 @@ def test_a_package_on_saved_inputs(folder: Path) -> None:
 
 @pytest.mark.parametrize("name", ["result['y']", "result['large']", "result['calls']"])
 def test_outputs_that_differ(folder: Path, tmp_path: Path, name: str) -> None:
-    """A factor leaves the PCC at 1, and the difference shows it."""
+    """A factor leaves the PCC at 1, but the largest difference shows it."""
     golden = tensor_files.read(folder / "golden.safetensors")
     golden[name] = golden[name] * 2 if golden[name].is_floating_point() else golden[name] + 1
     tensor_files.write(tmp_path / "other.npz", golden)

@@ -42,7 +42,7 @@ MOST = len(LEVELS) - 1
 
 @st.composite
 def losses(draw: st.DrawFn) -> list[list[float]]:
-    """For each layer what each level loses; a more precise level never loses more."""
+    """For each layer, the loss at each level. A more precise level never loses more."""
     layer = st.lists(st.floats(0, 0.01), min_size=MOST, max_size=MOST).map(lambda x: [*sorted(x, reverse=True), 0.0])
     return draw(st.lists(layer, min_size=1, max_size=6))
 

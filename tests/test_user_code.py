@@ -36,7 +36,7 @@ def test_a_warning_of_a_compilation_points_at_the_call() -> None:
 
 
 def test_the_warning_of_a_host_op_points_at_the_op() -> None:
-    """Also after a graph break, where the line that is running is that of the break."""
+    """This also holds after a graph break, where the running line is the line of the break."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         torch.compile(with_host_ops_and_a_break, backend=tt_torch.backend)(torch.randn(3, 3))

@@ -1,4 +1,4 @@
-"""The warning about unknown environment variables, and that the list of known ones is complete."""
+"""Unknown environment variables are warned of, and the list of known variables is complete."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _nothing_told(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def texts() -> Iterator[str]:
-    """The programs, scripts and pages of the repository."""
+    """Yields the text of each program, script and page of the repository."""
     listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True)
     for name in listed.stdout.splitlines():
         if Path(name).suffix in {".py", ".cpp", ".h", ".sh", ".md", ".txt", ".toml", ".yml", ".yaml", ".cmake", ""}:
@@ -41,7 +41,7 @@ def texts() -> Iterator[str]:
 
 
 def test_each_variable_that_the_repository_names_is_known():
-    """A name that is missing belongs in tt_torch/variables.py, if it is no option."""
+    """A name that is missing belongs in tt_torch/variables.py, unless it is an option."""
     named = {name for text in texts() for name in re.findall(r"\bTT_TORCH_[A-Z0-9_]*", text)}
     assert named - NO_VARIABLES == {n for n in (*option_variables(), *OTHERS) if n.startswith("TT_TORCH_")}
 

@@ -1,6 +1,6 @@
 """Runs a generated program with a recording on a mock device, without the call that crashes there.
 
-A Python that has the `ttnn` package runs it, with the path of the program and the arguments of that.
+A Python that has the `ttnn` package runs this file, with the program's path and the program's arguments.
 """
 
 from __future__ import annotations

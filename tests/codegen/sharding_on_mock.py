@@ -1,7 +1,7 @@
 """Splits arrays on a mock mesh and composes them again, in the Python of the `ttnn` package.
 
-Arguments: the folder of ttnn_worker, and an .npz file with arrays, to which the parts of each chip are written. The
-name of an array ends with its data type and with its sharding: `3 bfloat16 None 1`.
+The arguments are the folder of ttnn_worker, and an .npz file with arrays. The parts of each chip are written to this
+file. The name of an array ends with its data type and with its sharding: `3 bfloat16 None 1`.
 """
 
 import sys

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tt_torch.codegen import calls
 from tt_torch.mlir.ttnn import dialect
 
-# The function of an op has the op's name, or that of the member of its family, but for these.
+# The function of an op has the name of the op, or of the member of its family. These are the exceptions.
 OTHER_NAMES = {
     "BitcastConvertOp": "bitcast",
     "TopKOp": "topk",
@@ -44,7 +44,7 @@ MODULES = {
     "ScaledDotProductAttentionOp": "ttnn.transformer",
     "SplitQueryKeyValueAndSplitHeadsOp": "ttnn.transformer",
 }
-# Results, and the kind of a union's value, are no arguments. The functions have no argument for these fields, either.
+# Results, and the kind of a union's value, are no arguments. NOT_PASSED are the other fields without an argument.
 RESULTS = {"out", "outputs", "q_out", "k_out", "v_out", "result", "result_indices"}
 NOT_PASSED = {
     "EltwiseUnaryOp": {"params"},
@@ -60,9 +60,9 @@ NOT_PASSED = {
     "Pool2dOp.AvgPool2d": {"dilation"},
     "ConstantOp": {"device", "layout", "input_dtype"},  # a program loads constants from a file
     "WriteTensorOp": {"blocking"},
-    "BeginTraceCaptureOp": {"trace_id"},  # its result
+    "BeginTraceCaptureOp": {"trace_id"},  # the result of the op
     "EmptyOp": {"shape"},  # it has the shape of the result, padding of tiles included
-    "AssignOp": {"output_memory_config"},  # it has that of the result
+    "AssignOp": {"output_memory_config"},  # the call passes the configuration of the result instead
     "BatchNormInferenceOp": {"memory_config"},
     "AllReduceOp": {"reduce_type"},  # the functions only add, and other reductions are refused
     "ReduceScatterOp": {"reduce_type"},

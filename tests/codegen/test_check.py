@@ -94,7 +94,7 @@ def test_each_binary_is_checked_on_its_own_mesh(ttnn_folder, tmp_path):
 
 @needs_ttnn
 def test_a_collective_along_another_axis_is_a_difference(checkers):
-    """A gather along a column of two chips instead of a row of four."""
+    """The program gathers along a column of two chips instead of a row of four."""
     message = decode(for_mesh(2, 4))
     operations(message)["AllGatherOp"]["cluster_axis"] = 0
     (verdict,) = checkers("n150", (2, 4)).check(encode(message)).failures

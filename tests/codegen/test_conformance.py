@@ -184,7 +184,7 @@ def test_optimized(first, device, checkers, monkeypatch):
 
 @pytest.mark.parametrize("device", ARCHS)
 def test_the_library_as_op_model(device, checkers, monkeypatch, tmp_path):
-    """Then the optimizer counts what the library needs, and chooses the same with the answers that are kept."""
+    """With op_model="ttnn", the optimizer counts what the library needs. With kept answers, it chooses the same."""
     counted, optimize = [], pipeline.optimize
     monkeypatch.setattr(pipeline, "optimize", lambda *arguments: counted.append(optimize(*arguments)))
     for seed in range(700, 706):

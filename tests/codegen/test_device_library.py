@@ -131,7 +131,7 @@ def test_a_written_program_with_a_recording_runs_by_itself(ttnn_folder, tmp_path
 
 
 def test_the_package_takes_the_calls_of_a_trace(ttnn_folder, tmp_path):
-    """Two calls are left out, since the library crashes at them on mock devices: running a trace, awaiting a queue."""
+    """Running a trace and waiting for a queue are left out, since the library crashes at them on mock devices."""
     script = Path(__file__).with_name("trace_on_mock.py")
     command = [environment.python_in(ttnn_folder), script, Path(ttnn_device.__file__).parent]
     variables = environment.variables(ttnn_folder, "n150")

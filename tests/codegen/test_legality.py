@@ -22,7 +22,7 @@ from tt_torch.wire.decode import decode
 @pytest.mark.conformance
 @pytest.mark.needs_ttnn
 def test_the_library_takes_every_legal_program(checkers):
-    """`python -m benchmarks legality` draws 2,000 programs, and lists those that only we refuse."""
+    """`python -m benchmarks legality` draws 2,000 programs, and lists the programs that only our rules refuse."""
     judged = list(drawn(150, checkers(), start=1))
     assert [(theirs[0].differences, text) for _, ours, theirs, text in judged if theirs and not ours] == []
     assert sum(bool(ours) == bool(theirs) for _, ours, theirs, _ in judged) >= 0.9 * len(judged)
@@ -35,7 +35,7 @@ def test_each_rule_is_for_an_op():
 
 
 def scan(dtype, pages):
-    """The reason against a scan of these data type and pages, which has no rule but its declaration."""
+    """The reason why a scan with this data type and these pages is refused. Its only rule is its declaration."""
     layout = f'#ttnn.layout<"{dtype}", "{pages}", "DRAM", "Interleaved", array<i64: 1, 1>>'
     tensor = f"tensor<2x3xf32, {layout}>"
     text = f'"ttnn.cumsum"(%x) {{dim = 1}} : ({tensor}) -> {tensor}'
@@ -55,7 +55,7 @@ def test_an_op_without_a_rule_is_refused(monkeypatch):
 
 
 def test_each_op_that_the_verifier_meets_has_a_rule():
-    """Ops of recordings are written after it."""
+    """Ops of recordings have no rule, because they are written after the verifier has run."""
     recorded = {"empty", "write_tensor", "copy", "begin_trace_capture", "end_trace_capture", "execute_trace"}
     declared = {name for name in ods.OPS if name.startswith("ttnn.")}
     assert declared - {*legality.RULES} - legality.ANY_FORM == {f"ttnn.{name}" for name in recorded}

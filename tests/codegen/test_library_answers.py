@@ -18,7 +18,7 @@ OPTIONS = {"optimization_level": 2, "op_model": "ttnn"}
 
 @pytest.fixture
 def asked(monkeypatch, tmp_path):
-    """The questions that reach a mock device, by its card. It accepts all."""
+    """The questions that reach mock devices, each in a pair with the device's card. The devices accept everything."""
     questions = []
 
     class Checker:

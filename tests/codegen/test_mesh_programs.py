@@ -116,8 +116,8 @@ def test_a_device_takes_and_returns_whole_tensors(opened):
 @needs_ttnn
 @pytest.mark.filterwarnings("ignore:.*mock device")
 def test_collectives_are_dispatched(opened):
-    """On a mock mesh, the library crashes if it dispatches something for a part of the chips. So these are transfers
-    between two chips, and none within a chip."""
+    """On a mock mesh, the library crashes if it dispatches something for only a part of the chips. So the test has
+    only transfers between two chips, and none within a chip."""
     device = opened()
     for op in OPS:
         with make_context():

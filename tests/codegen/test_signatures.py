@@ -37,7 +37,7 @@ def signatures(functions: list[str]) -> dict[str, list[str]]:
 
 
 def parameters(signature: str) -> list[str]:
-    """The text of each parameter: the commas inside of brackets and of values do not part them."""
+    """The text of each parameter. Commas inside of brackets do not separate parameters."""
     depth, found = 0, [""]
     for c in signature:
         depth += (c in "([{<") - (c in ")]}>")

@@ -60,7 +60,7 @@ def test_ops_without_a_call_are_named_all_at_once(binary):
     [("elu", "EltwiseBinaryOp.input_tensor_a_activations"), ("avgpool", "AvgPool2dExtraParams.divisor_override")],
 )
 def test_fields_of_another_schema_are_not_left_out(name, field):
-    """The rows of calls.py have no argument for them."""
+    """The rows of calls.py have no argument for these fields."""
     message = decode((PLUGIN / f"{name}.ttnn").read_bytes())
     with pytest.raises(UnsupportedBinaryError, match=f"has no argument .* for {field}$"):
         from_message(message)
@@ -82,7 +82,7 @@ def test_programs_for_several_meshes_are_refused():
 
 
 def test_random_integers_are_zeros_and_ones():
-    """They are indices or booleans, so larger ones could be outside of a table."""
+    """The integers are indices or booleans. A larger index could be outside of a table."""
     made = source._random(np.random.default_rng(0), Tensor("x", [64], "UInt8", "RowMajor", None))
     assert {*made.tolist()} == {0, 1} and made.dtype == np.uint8
 
@@ -101,7 +101,7 @@ def test_variables_have_the_names_of_nodes_and_functions():
 
 
 def test_each_line_of_the_model_is_above_its_ops():
-    """Also above the call of what is computed once. Ops of one line have it once."""
+    """The line is also above the call of what is computed once. Neighbouring ops of one line share one comment."""
     weight = nn.Parameter(torch.rand(3, 3))
 
     def model(x):
@@ -124,7 +124,7 @@ def test_a_scatter_says_how_elements_combine(reduce, name):
 
 @pytest.mark.parametrize("return_indices", [False, True])
 def test_pools_keep_tables_of_indices_in_dram(return_indices):
-    """They do not fit into L1 beside large images."""
+    """The tables do not fit into L1 beside large images."""
     x = torch.rand(1, 2, 6, 6, dtype=torch.bfloat16)
     pools = nn.Sequential(nn.AvgPool2d(2), nn.MaxPool2d(2, return_indices=return_indices))
     text = to_python(tt_torch.compile_model(pools, (x,)).binary)
@@ -194,7 +194,7 @@ def test_page_of_workarounds_is_current():
 @pytest.mark.parametrize("fidelity", ["lofi", "hifi2", "hifi3", "hifi4", "ttnn_default"])
 @pytest.mark.parametrize("fp32", [True, False])
 def test_math_fidelity_and_accumulation_reach_the_binary_and_the_program(fidelity, fp32, tmp_path):
-    """They are in every op that has the field, and in none with `ttnn_default`, where the library chooses."""
+    """Every op that has the field gets both. With `ttnn_default`, no op gets them, and the library chooses."""
     config = tt_torch.config.CompilerConfig(math_fidelity=fidelity, fp32_dest_acc_en=fp32)
     layers = nn.Sequential(nn.Conv2d(3, 8, 3), nn.Flatten(), nn.Linear(288, 10), nn.Softmax(-1)).eval()
     binary = tt_torch.compile_model(layers, (torch.randn(2, 3, 8, 8),), config).binary

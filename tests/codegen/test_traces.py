@@ -18,7 +18,7 @@ from tt_torch.errors import DeviceError, WorkerError
 WEIGHTS = (0, 1, 3, 4)  # the positions of the weights among the arguments of `compiled`
 ONE_QUEUE = [("copy", 0), ("execute", 0), "from_device"]
 TWO_QUEUES = [
-    # Queue 1 writes the inputs after the replay before has read them. Queue 0 waits for this before it replays.
+    # Queue 1 writes the inputs when the last replay has read them. Queue 0 waits for the inputs before it replays.
     *(("wait", 1, 0), ("copy", 1), ("record", 1)),
     *(("wait", 0, 1), ("execute", 0), ("record", 0), "from_device"),
 ]
@@ -26,7 +26,7 @@ TWO_QUEUES = [
 
 @pytest.fixture
 def log(importable):
-    """A function that returns the calls to the stand-in since it was last called."""
+    """A function that returns the calls to the stand-in since the function was last called."""
     package = importlib.import_module("ttnn")
 
     def since():

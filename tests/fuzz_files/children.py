@@ -1,8 +1,8 @@
-"""Tries files in child processes, so that a crash, a hang or much memory is a finding, and not the end.
+"""Tries files in child processes, so that a crash, a hang or too much memory is a finding and does not end the run.
 
-A child is a fork of a process that has prepared everything, so a new one costs little. It tries one file after the
-other, and shares with its parent what it tries and what came of it. System calls would take longer than the files. If a
-child ends before its last file, the next one goes on behind the file that ended it.
+A child is a fork of a process that has prepared everything, so a new one costs little. It tries one file after
+another. It shares the file that it tries, and the outcomes, with its parent by memory, because system calls would take
+longer than the files. If a child ends before its last file, the next child goes on after the file that ended it.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ import torch
 
 from tests.fuzz_files import kinds, reading
 
-SECONDS = 10.0  # of the processor for a file: then a signal ends the child
+SECONDS = 10.0  # of processor time for a file; after this time, a signal ends the child
 WAITING = 1800  # seconds by the clock for all files of a child, which may wait for a lock
-MOST_MAPPED = 1 << 30  # bytes that files may add to what a child maps: beyond, a request for memory fails
+MOST_MAPPED = 1 << 30  # bytes that files may add to what a child maps; beyond this, a request for memory fails
 CHUNK = 2000  # files of one child
-BY_TOOLS = 16  # one in so many binaries is also read by all tools, which takes ten times as long
-OUTCOMES = ("died", "read", "refused", "unfit", "raised")  # by the byte that a child shares
+BY_TOOLS = 16  # one in 16 binaries is also read by all tools, which takes ten times as long
+OUTCOMES = ("died", "read", "refused", "unfit", "raised")  # the byte that a child shares is an index of these
 FINDINGS = ("died", "raised")
 SANITIZED = "libasan" in os.environ.get("LD_PRELOAD", "")
 
@@ -78,7 +78,7 @@ def _cause(status: int) -> str:
 
 
 def keep(folder: Path, name: str, ending: str, data: bytes, text: str) -> None:
-    """Writes a file that did harm into a folder, and what is known of it beside it."""
+    """Writes a file that did harm into a folder, and a text about it beside the file."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{name}{ending}").write_bytes(data)
     (folder / f"{name}.txt").write_text(text)

@@ -14,7 +14,7 @@ WORDS = (0, 1, 2, 3, 7, 32, 255, 0x10000, 0x40000000, 0x7FFFFFFF, 0x80000000, 0x
 
 
 def anywhere(rng: random.Random, data: bytes, other: bytes) -> bytes:
-    """Changes bytes without a look at the format."""
+    """Changes bytes without regard to the format."""
     damaged = bytearray(data)
     rng.choice((_flip_bits, _set_word, _set_word, _truncate, _splice))(rng, damaged, other)
     return bytes(damaged)
@@ -32,7 +32,7 @@ def _set_word(rng, data, other):
 
 def _truncate(rng, data, other):
     del data[rng.randrange(len(data)) :]
-    if rng.random() < 0.5:  # with a length prefix that agrees, so that later checks find the damage
+    if rng.random() < 0.5:  # the length prefix agrees then, so that later checks find the damage
         data[:4] = max(len(data) - 4, 0).to_bytes(4, "little")
 
 
@@ -93,7 +93,7 @@ def parts(rng: random.Random, data: bytes, other: bytes) -> bytes:
 
 
 def _offset(rng, data, found):
-    """Points at another object: at one of the same field, at any, or at any word."""
+    """Makes an offset point at an object of the same field, at any object, or at any word."""
     at, what, _ = rng.choice(found.offsets)
     alike = [target for _, field, target in found.offsets if field == what]
     anything = rng.choice(found.offsets)[2] if rng.random() < 0.7 else 4 * rng.randrange(len(data) // 4)
@@ -116,7 +116,7 @@ def _vtable(rng, data, found):
 
 
 def _slot(rng, data, found):
-    """Changes where a table has a field."""
+    """Changes the place of a field in a table."""
     at, offsets = rng.choice(found.tables)
     vtable = at - struct.unpack_from("<i", data, at)[0]
     slot = rng.randrange(-2, len(offsets))  # the first two are the sizes of the vtable and of the table
@@ -125,7 +125,7 @@ def _slot(rng, data, found):
 
 
 def _number(rng, data, found):
-    """Changes what a field of a table has, which may be a number, a tag or an offset."""
+    """Changes the value of a field of a table, which may be a number, a tag or an offset."""
     at, offsets = rng.choice(found.tables)
     present = [offset for offset in offsets if offset]
     if present:

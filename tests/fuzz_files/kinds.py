@@ -18,7 +18,7 @@ from tt_torch.wire.encode import encode
 from tt_torch.wire.schema import DEFAULT, SYSTEM_DESC
 
 DATA = Path(__file__).parents[1] / "data"
-MOST_BYTES = 4096  # of a file that is damaged: the smaller it is, the more of the damage is in what is read
+MOST_BYTES = 4096  # of a file that is damaged: in a small file, more of the damage is in bytes that are read
 SCHEMAS = (DEFAULT, "433d79f9", ops.INFERRED)
 
 
@@ -51,7 +51,7 @@ def systems():
 
 
 def any_op(rng, number):
-    """A binary with an op of any schema, whether it has a kernel or not, or with many."""
+    """A binary with one op or many ops of any schema, with or without kernels."""
     schema = rng.choice(SCHEMAS)
     members = op_members(schema)
     if rng.random() < 0.1:
@@ -71,7 +71,8 @@ def _damaged(way):
     return lambda rng, number: way(rng, rng.choice(binaries()), rng.choice(binaries()))
 
 
-# The ending of a file's name, unless the file has its own, and what makes its bytes from a generator and a number.
+# The ending of a file's name, and a function that makes its bytes from a generator and a number. If this
+# ending is empty, the function returns an ending, too.
 KINDS = {
     "op": (".ttnn", ops.random_op),
     "row": (".ttnn", ops.changed_row),
@@ -87,7 +88,7 @@ KINDS = {
 
 
 def prepare():
-    """Makes what all files share, so that child processes need not."""
+    """Makes what all files share, so that child processes do not have to."""
     ops.kernels_by_schema(), ops.rows(), binaries(), systems(), packages.package(), packages.package(packages.FAMILY)
     modules.binaries(".mlirbc"), modules.binaries(".vhlo")
     for data in (*binaries(), *systems()):
@@ -95,7 +96,7 @@ def prepare():
 
 
 def made(kind, number):
-    """The ending of the file of a number, and its bytes; None in their place if they do not fit the schema."""
+    """The ending and the bytes of the file with a number. The bytes are None if they do not fit the schema."""
     ending, make = KINDS[kind]
     found = make(random.Random(f"{kind} {number}"), number)
     return (ending, found) if ending else found

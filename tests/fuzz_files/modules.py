@@ -47,7 +47,7 @@ def _bytecode(module: ir.Module) -> bytes:
 
 
 def damaged_text(rng: random.Random, text: str) -> str:
-    """The text with some words replaced, here or everywhere: by a word of this or another program, or an odd number."""
+    """The text with words replaced, at one place or all: by a word of this or another program, or by one of `ODD`."""
     for _ in range(rng.choice((1, 1, 2, 3))):
         place = rng.choice(list(WORD.finditer(text)))
         words = ODD if rng.random() < 0.2 else WORD.findall(rng.choice((text, rng.choice(texts()))))
@@ -60,7 +60,7 @@ def damaged_text(rng: random.Random, text: str) -> str:
 
 
 def _kind(word: str) -> str:
-    """The first letter of a word, or that of a number or type; "stablehlo" for an op."""
+    """The part of a name before its dot, "9" for a number, "a" for another name, or the first character."""
     first, dot, _ = word.partition(".")
     return first if dot and first.isalpha() else "9" if word[0].isdigit() else "a" if word[0].isalpha() else word[0]
 

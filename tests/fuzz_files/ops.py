@@ -59,7 +59,7 @@ def fitting(number, kind):
 
 @cache
 def kernels(schema=DEFAULT):
-    """Every op of a schema that the runtime has a kernel for, but for machine code."""
+    """Every op of a schema that the runtime has a kernel for, except `CpuOp`, which runs machine code."""
     found = []
     for name in sorted(load(schema).enum("tt.target.ttnn.OpType").refs):
         maker = Maker()
@@ -75,7 +75,7 @@ def kernels(schema=DEFAULT):
 
 @cache
 def kernels_by_schema():
-    """The kernels of the default schema, and those whose table is another one in the inferred schema."""
+    """The kernels of the default schema, and kernels whose table has other fields in the inferred schema."""
     fields = [{name: load(schema).fields(name) for name in kernels(schema)} for schema in (DEFAULT, INFERRED)]
     return [(DEFAULT, name) for name in fields[0]] + [
         (INFERRED, name) for name, theirs in fields[1].items() if theirs != fields[0].get(name)
@@ -110,7 +110,7 @@ def file(*programs, schema=DEFAULT):
 
 
 def random_op(rng, number):
-    """A program of one op whose fields are random; its results are those of its tensors that are no inputs."""
+    """A program of one op with random fields. In about half of the programs, an addition reads its result."""
     maker = Maker()
     maker.program["inputs"] = known = [random_tensor(rng, maker) for _ in range(4)]
     schema, name = kernels_by_schema()[number % len(kernels_by_schema())]
@@ -153,7 +153,7 @@ def change(place, rng):
 
 
 def joined(rng, number):
-    """Several rows and random ops in one program, or in a program and one that it caches, with operands exchanged."""
+    """Several rows and random ops in one program, or also in a second one that it caches. Operands are exchanged."""
     maker = Maker()
     main = maker.program
     for _ in range(rng.randint(1, 3)):
@@ -190,7 +190,7 @@ def references(part) -> Iterator[tuple[dict | list, str | int]]:
 
 
 def exchange(rng, program):
-    """Puts a tensor in the place of another: the whole, only its number, or only its description."""
+    """Replaces a tensor by another one: the whole, only its number, or only its description."""
     places = list(references(program))
     if not places:
         return
@@ -203,7 +203,7 @@ def exchange(rng, program):
 
 
 def cached(rng, maker):
-    """Appends a private program, and an op that calls it or, sometimes, a program that calls the caller."""
+    """Appends a private program, and an op that calls a program. The private program may get a call, too."""
     main = maker.program
     maker.begin("const", private=True)
     join(maker.program, json.loads(rng.choice(rows()[rng.choice(sorted(rows()))])), maker)

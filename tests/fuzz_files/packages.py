@@ -1,4 +1,4 @@
-"""Damaged packages: any bytes changed, or a part of the manifest, with a hash that is right."""
+"""Damages packages: any bytes, or a part of the manifest, whose hash is then made right."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Model(torch.nn.Module):
 
 @cache
 def package(dynamic_shapes=None):
-    """A small sound package; of a family, if there are dynamic shapes, which are a tuple of pairs."""
+    """A small sound package. With dynamic shapes, pairs of an input's name and a dimension, it is of a family."""
     given = (torch.ones(2, 3), torch.arange(4))
     shapes = dynamic_shapes and {name: {0: dim} for name, dim in dynamic_shapes}
     with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""Reads a file by everything that reads such files. Each must take it or raise one of our errors."""
+"""Reads a file by everything that reads such files. Each reader must take it or raise one of our errors."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from tt_torch.wire.chips import CHIPS
 from tt_torch.wire.decode import decode
 from tt_torch.wire.encode import encode
 
-SMALL = 1 << 18  # bytes of each bank: no file gets gigabytes
+SMALL = 1 << 18  # bytes of each bank, so that no file gets gigabytes
 
 
 def device() -> Device:
@@ -121,7 +121,7 @@ def _of_package(path: Path, data: bytes, on: Device) -> Iterator[Callable[[], ob
 
 
 def _run_package(path, on):
-    """Runs a package by the C++ library. Large tensors are expanded scalars, or results that nobody wants."""
+    """Runs a package by the C++ library. Large inputs are expanded scalars. Large results are not asked for."""
     package = Package(str(path), on._impl)
     forms = [[(t.name, t.shape, TORCH_TYPES[t.dtype]) for t in of] for of in (package.inputs, package.outputs)]
     inputs = {name: torch.ones((), dtype=dtype).expand(shape) for name, shape, dtype in forms[0]}

@@ -61,7 +61,7 @@ def test_changes_of_a_package_do_not_reach_later_ones():
 
 
 def crash():
-    faulthandler.disable()  # of pytest, in this child: its report on the terminal would look like one of the suite
+    faulthandler.disable()  # pytest's handler would report this child's crash as if it were one of the suite
     os.kill(os.getpid(), signal.SIGSEGV)
 
 

@@ -45,7 +45,7 @@ def test_tokens_are_those_of_eager(family: str, made: list[Executor]) -> None:
 @pytest.mark.sample
 @pytest.mark.parametrize("family", SLIDING)
 def test_a_sliding_window_makes_three_programs(family: str, made: list[Executor]) -> None:
-    """One for the prompt, one until the window is full, and one after that."""
+    """One is for the prompt, one runs until the window is full, and one runs after that."""
     _generate_as_eager(*SLIDING[family])
     assert len(made) == 3
 

@@ -66,7 +66,7 @@ def test_other_backends_of_transformers_are_as_before() -> None:
 
 
 def test_the_switch_is_added_if_transformers_comes_first() -> None:
-    """In this process it came later, because PyTorch loads our device while it is imported."""
+    """PyTorch loads our device while it is imported, so the test needs a process where Transformers comes first."""
     program = "from transformers import CompileConfig; import tt_torch.device; print(CompileConfig(backend='tt').{})"
     environment = {**os.environ, "TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
     command = [sys.executable, "-c", program.format(transformers_compile.SWITCH)]
@@ -94,7 +94,7 @@ def test_options_of_generate(name: str, made: list[Executor]) -> None:
 @pytest.mark.sample
 @pytest.mark.parametrize("kind", ["assistant", "lookup"])
 def test_assisted_decoding(kind: str) -> None:
-    """The cache grows here, so that each length is a program; Transformers has no static cache for it."""
+    """Transformers has no static cache for this. The cache grows, so each length is a program of its own."""
 
     def options(prepare: Any) -> dict[str, Any]:
         own = {"assistant_model": prepare(network(1))} if kind == "assistant" else {"prompt_lookup_num_tokens": 3}

@@ -1,7 +1,7 @@
 """Training: forward and backward run on the device, with no op on the host, and gradients are those of eager PyTorch.
 
-`MODELS` has a function per model, which returns the model and its loss. The loss is a function of what is called: the
-model, or its compiled form.
+`MODELS` has a function per model, which returns the model and its loss. The loss is a function whose argument is the
+model or its compiled form.
 """
 
 from __future__ import annotations
@@ -186,7 +186,7 @@ MODELS: dict[str, Callable[[], Made]] = {
     "tabular": tabular,
     "graph_attention": graph_attention,
 }
-# These models draw random numbers, which are not eager PyTorch's. The captured graph draws the same ones on the CPU.
+# These models draw other random numbers than eager PyTorch. Their captured graph draws the same ones on the CPU.
 RANDOM = {"layernorm_dropout"}
 
 

@@ -26,14 +26,14 @@ from tests.mutation.selection import near, words_of
 from tests.mutation.worker import Worker
 
 SOURCES = ROOT / "tt_torch" / "runtime" / "src"
-# At most so many tests of the runtime run first, and at most so many rows of the op table run last.
+# At most this many nearest tests of the runtime run first, and at most this many rows of the op table run last.
 NEAREST = 60
 ABOUT_THE_BUILD = ("test_installed.py", "test_cpp_example.py")  # they do not run the libraries of the broken copy
 OWN = [str(f.relative_to(ROOT)) for f in sorted((ROOT / "tests" / "runtime").glob("test_*.py"))]
 OWN += ["tests/driver/test_unannounced_writes.py", "tests/device/test_memory.py"]  # of fingerprints, of untyped memory
 OWN += ["tests/wire/test_inferred_schema.py"]  # of files that both readers refuse
 OWN = sorted((name for name in OWN if not name.endswith(ABOUT_THE_BUILD)), key=lambda name: "fuzz" in name)
-# Compiled with little optimization: a file takes seconds. Without any, sums of products are rounded otherwise.
+# With little optimization, a file compiles in seconds. Without any, sums of products would be rounded differently.
 OPTIONS = (
     "-G",
     "Ninja",
@@ -50,7 +50,7 @@ def every_place() -> Iterator[Place]:
 
 
 def draw(seed: int) -> list[Place]:
-    """All places in a random order, in which files take turns, and the kinds of a file do."""
+    """All places in a random order. The files take turns, and the kinds of a file take turns."""
     chance = random.Random(seed)
     by_file: dict[str, dict[str, list[Place]]] = defaultdict(lambda: defaultdict(list))
     for place in every_place():
@@ -113,7 +113,7 @@ class Builder(Worker):
 
 @cache
 def tests_of(*files: str) -> list[str]:
-    """The names of all tests of files."""
+    """The names of all tests in these files."""
     collect = [sys.executable, "-m", "pytest", "-q", "--collect-only", "-n", "0", *files]
     listed = subprocess.run(collect, cwd=ROOT, env=os.environ, capture_output=True, text=True).stdout
     return [line for line in listed.splitlines() if "::" in line]
@@ -122,8 +122,8 @@ def tests_of(*files: str) -> list[str]:
 def choose(place: Place) -> tuple[list[str], list[str]]:
     """The tests of a place: those that probably notice it, and all others of the runtime with rows of the op table.
 
-    Names of tests are compared with words of the place and with the names in the tables of its file, which are of ops
-    and functions. One in twenty of all tests comes with the nearest ones, for places that have no such names.
+    Names of tests are compared with words of the place, and with the names of ops and functions in the tables of its
+    file. For places without these names, one in twenty of the other tests runs together with the nearest ones.
     """
     words = words_of(place)
     words |= {w.lower() for w in re.findall(r"[A-Z]?[a-z]+", place.scope) if len(w) > 2}

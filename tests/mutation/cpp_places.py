@@ -36,7 +36,7 @@ FUNCTION = re.compile(r"^(?!namespace|using|constexpr|//|#|\s)[^\n(=]*?\b(?P<nam
 
 
 def places_in(path: str, source: bytes) -> list[Place]:
-    """Every place of a file of ASCII text, in which a position is the number of a byte, too."""
+    """Every place of a file. Its text must be ASCII, so that a position in the text is also that of a byte."""
     text = source.decode("ascii")
     functions = [(found.start(), found["name"]) for found in FUNCTION.finditer(text)]
 
@@ -75,7 +75,7 @@ def conditions(text: str, code: str) -> Iterator[Change]:
     for found in CONDITION.finditer(code):
         start = found.end()
         end = closing(code, start) if code[start] == "(" else code.index(" ? ", start)
-        if ";" not in code[start:end]:  # a condition that declares something
+        if ";" not in code[start:end]:  # otherwise, the condition declares something
             asked = text[start:end] if code[start] == "(" else f"({text[start:end]})"
             yield "condition", start, end, f"(!{asked})"
 
@@ -97,8 +97,8 @@ def statements(code: str) -> Iterator[Change]:
 
 
 def rows(text: str, code: str) -> Iterator[Change]:
-    """A row of a table by name is left out, or its value changes places with the next one's; so do the results of
-    two cases of a `switch`."""
+    """A row of a table by name is left out, or its value changes places with the next one's. The results of two
+    neighbouring cases of a `switch` change places, too."""
     entries = [(found.start(), found.end(), closing(code, found.start())) for found in ENTRY.finditer(text)]
     spans = [(start, value, end - 1) for start, value, end in entries if is_pair(code[value : end - 1])]
     for start, _, end in spans:

@@ -15,7 +15,7 @@ from tests.mutation.places import KEY, Place, places_in
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "tt_torch"
-# Equally many places are drawn from each of these; within one, equally many of each kind.
+# The same number of places is drawn from each of these parts, and in a part, the same number of each kind.
 PARTS = (
     "dynamo/decompositions dynamo/passes dynamo/exactness dynamo/buckets dynamo/complex_pairs dynamo driver "
     "codegen mlir/stablehlo mlir/ttir/from_stablehlo mlir/ttir/passes mlir/ttnn mlir/ttnn/passes mlir wire"
@@ -25,7 +25,7 @@ OUTSIDE = ("codegen/ttnn_worker/", "codegen/environment.py", "codegen/kernel_elf
 
 
 def places_of(part: str) -> Iterator[Place]:
-    """Places of a part's files, without those of folders in it that are parts themselves."""
+    """Places in the files of a part. Folders in it that are parts themselves are left out."""
     inner = [PACKAGE / other for other in PARTS if other.startswith(f"{part}/")]
     for file in sorted((PACKAGE / part).rglob("*.py")):
         outside = file.relative_to(PACKAGE).as_posix().startswith(OUTSIDE)
@@ -51,7 +51,7 @@ def draw(count: int, seed: int) -> list[Place]:
 
 
 def left(log: Path, places: Iterable[Place]) -> list[Place]:
-    """Those of `places` whose last verdict in a log is not "noticed"."""
+    """The places whose last verdict in a log is not "noticed". Equivalent changes are left out."""
     verdicts = [json.loads(line) for line in log.read_text().splitlines()]
     last = {tuple(v[field] for field in KEY): v["outcome"] for v in verdicts}
     keys = {key for key, outcome in last.items() if outcome != "noticed"}

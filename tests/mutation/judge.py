@@ -1,10 +1,11 @@
-"""Runs tests against a broken copy of the repository: `python -m tests.mutation.judge COPY` is a process that has torch
-and pytest loaded, and forks for each question.
+"""Runs tests against a broken copy of the repository.
+
+`python -m tests.mutation.judge COPY` is a process that has loaded torch and pytest, and that forks for each question.
 
 A question is a line on standard input, {"tests": [names], "seconds": limit of processor time}. Its answer is a line on
 standard output, {"outcome": "noticed", "survives" or "unjudged", "by": the test that failed, "seconds": time taken}. A
-crash counts as noticed. A run that uses more than its limit, that the system killed for want of memory, or that does
-not find its tests, leaves the place unjudged.
+crash counts as noticed. A run leaves the place unjudged if it uses more than its limit, if the system killed it
+because memory ran out, or if it does not find its tests.
 """
 
 from __future__ import annotations

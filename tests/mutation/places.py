@@ -20,7 +20,7 @@ SILENT_DECORATORS |= {"contextmanager", "overload", "classmethod", "emitted_once
 SENTENCE = {"the", "is", "of", "it", "its", "to", "have", "incompatible"}  # words of messages, in strings of names
 SILENT_NAMES = {"__all__", "TYPE_CHECKING", "__slots__"}
 SILENT_KEYWORDS = {"strict", "stacklevel", "help"}  # they have an effect only after another error, or are messages
-# An exchange of operands does not break these calls, or it breaks each of them, and every test notices.
+# An exchange of operands does not break these calls, or it breaks all of them, so that every test notices.
 SYMMETRIC = {"add", "mul", "multiply", "maximum", "minimum", "max", "min", "eq", "ne", "logical_and", "logical_or"}
 SYMMETRIC |= {"hypot", "logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor", "gcd", "isclose", "hull", "zip"}
 SYMMETRIC |= {"isinstance", "getattr", "hasattr", "setattr"}

@@ -34,7 +34,7 @@ def record(tests: list[str]) -> None:
 
 
 def collected(root: Path) -> set[str]:
-    """The names of all tests of today that a judge may run: a recording also has tests that were renamed since."""
+    """The names of all tests that exist now and that a judge may run. A recording may have tests that were renamed."""
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-o", "addopts=", "-m", judge.MARKS, "tests"]
     listed = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stdout
     return {line for line in listed.splitlines() if "::" in line}
@@ -43,7 +43,7 @@ def collected(root: Path) -> set[str]:
 def judged(
     places: list[Place], folder: Path, jobs: int, seconds: float, limit: float
 ) -> Iterator[tuple[Place, dict[str, Any]]]:
-    """Yields each place with its verdict. Of the tests that run it, those are run that took `seconds` when recorded."""
+    """Yields each place with its verdict. The tests of a place take `seconds` at most, by their recorded times."""
     if not places:
         return
     idle: SimpleQueue[Worker] = SimpleQueue()

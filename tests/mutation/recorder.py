@@ -1,8 +1,8 @@
 """A pytest plugin (`-p tests.mutation.recorder`) that records which lines of the package each test runs.
 
 Each process writes a file of coverage.py into the folder that TT_TORCH_MUTATION_MAP names, with one context per test,
-and a JSON file with the seconds of processor time that each passed test took. It does so every minute, so that a
-recording that is stopped has the tests of before.
+and a JSON file with the seconds of processor time that each passed test took. Each process writes these
+files every minute, so that a recording that is stopped has the tests that ran before.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import pytest
 
 FOLDER = Path(os.environ["TT_TORCH_MUTATION_MAP"])
 BETWEEN_FILES = 60.0  # seconds
-os.environ["ROWS_TOGETHER"] = "1"  # of tests/test_ops.py; the lines of all would count as those of the first row
+os.environ["ROWS_TOGETHER"] = "1"  # otherwise tests/test_ops.py runs the lines of all rows in the first row
 
 
 class Recorder:
@@ -54,7 +54,7 @@ class Recorder:
         self.saved = time.monotonic()
         self.lines.save()
         passed = {test: seconds for test, seconds in self.seconds.items() if test not in self.failed}
-        # Not by tt_torch.files: lines that its import runs before the recording would be missing.
+        # This does not use tt_torch.files, because lines that its import runs would be missing in the recording.
         written = FOLDER / f"new.{os.getpid()}"
         written.write_text(json.dumps(passed))
         written.rename(FOLDER / f"seconds.{os.getpid()}.json")

@@ -37,8 +37,8 @@ class Recording:
         self.sources = {path: (folder / "sources" / path).read_text() for path in self.lines}
 
     def running(self, place: Place, source: str) -> set[str]:
-        """Tests that run the lines of a place in today's `source`. If there are none: tests that use its module, or,
-        of a module that was not there, the tests of its part of the package."""
+        """Tests that run the lines of a place in today's `source`. If there are none, tests of functions that the
+        place names, or tests that use its module. If the module was not recorded, tests in the folder of its part."""
         if place.path not in self.lines:
             return {test for test in self.seconds if test.startswith(f"tests/{place.path.split('/')[1]}/")}
         lines = moved(place.lines, source, self.sources[place.path])
@@ -74,8 +74,8 @@ def moved(lines: Iterable[int], source: str, earlier: str) -> list[int]:
 
 
 class Map:
-    """All recordings together, of the tests in `existing`. For a file of tests that was recorded again, the last
-    recording counts."""
+    """All recordings together, without tests that are not in `existing`. If a file of tests was recorded again, the
+    last recording counts."""
 
     def __init__(self, folder: Path, root: Path, existing: set[str]) -> None:
         self.root = root
@@ -96,11 +96,11 @@ class Map:
         return {test for one, tests in found for test in tests if self.last.get(test) is one}
 
     def choose(self, place: Place, seconds: float) -> list[str]:
-        """Tests of `place` that take `seconds` together, in the order in which to run them.
+        """Tests of `place` that take at most `seconds` together, in the order in which to run them.
 
-        Those of test files that import the broken module, or have its name, come first, and the IR tests for a module
-        that handles IR. In both groups, they come from all test files in turn. In each file, the first ones are tests
-        whose names have words of the place, and then tests that run few other lines.
+        Tests come first if their file imports the broken module or has its name. For a module that handles IR, the IR
+        tests come first, too. In both groups, the test files take turns. In each file, tests whose names have words of
+        the place come first. Then come tests that run few other lines.
         """
         words = words_of(place)
         by_file: dict[str, list[str]] = defaultdict(list)
@@ -128,7 +128,7 @@ class Map:
 
 
 def words_of(place: Place) -> set[str]:
-    """The names in a place, those of its file and folder, and their parts."""
+    """The names in a place, the names of its file and folder, and the parts of all these names."""
     file = Path(place.path)
     text = f"{file.parent.name} {file.stem} {place.scope} {place.before}".lower()
     return {w for pattern in (r"[a-z]\w+", r"[a-z0-9]+") for w in re.findall(pattern, text) if len(w) > 2} - COMMON
@@ -139,7 +139,7 @@ def imports(text: str, module: str) -> bool:
 
 
 def names_module(text: str, path: str) -> bool:
-    """Whether a text imports the module of a path, its package below `tt_torch.driver` and the like, or from these."""
+    """Whether a text imports the module of a path, a package around it such as `tt_torch.driver.x`, or from these."""
     parts = path.removesuffix(".py").removesuffix("/__init__").split("/")
     return any(_imports_from(text, parts[:count]) for count in range(min(3, len(parts)), len(parts) + 1))
 

@@ -122,7 +122,7 @@ def test_a_log_leaves_the_places_that_were_not_noticed_at_last(monkeypatch, tmp_
         ("assert 1 + 1 == 2", "survives"),
         ("assert 1 + 1 == 3", "noticed"),
         ("import os; os.abort()", "noticed"),
-        ("import os; os.kill(os.getpid(), 9)", "unjudged"),  # as the system does for want of memory
+        ("import os; os.kill(os.getpid(), 9)", "unjudged"),  # as the system does when memory runs out
         ("while True: pass", "unjudged"),
         (None, "unjudged"),  # the test is not there
     ],
@@ -137,7 +137,7 @@ def test_the_verdict_of_a_run_of_tests(body: str | None, outcome: str, tmp_path:
 
 
 class Scripted(Worker):
-    """A worker in whose copy "bad" fails and "crash" crashes always, and "good" and "breaks" only with a break."""
+    """Has four tests: "bad" always fails, "crash" always crashes. With a break, "good" fails and "breaks" crashes."""
 
     def __init__(self) -> None:
         self.sound = {}

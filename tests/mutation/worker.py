@@ -23,7 +23,7 @@ sys.meta_path[:] = [finder for finder in sys.meta_path if "editable" not in geta
 
 
 def installed_libraries() -> dict[str, Path]:
-    """The compiled modules of the installed package by their names in it: a checkout may have none of its own."""
+    """The compiled modules of the installed package by their paths in the repository. A checkout can lack them."""
     files = importlib.metadata.files("tt_torch") or []
     return {str(file): Path(str(file.locate())) for file in files if file.suffix == ".so"}
 
@@ -51,7 +51,7 @@ class Worker:
         return subprocess.Popen(command, cwd=self.copy, env=environment, **pipes)
 
     def run(self, tests: list[str], seconds: float) -> dict[str, Any]:
-        """The answer of the judge process. If it dies, a new one is asked once more; a second death is no verdict."""
+        """The answer of the judge process. If it dies, a new one is asked. If that dies, too, there is no verdict."""
         for _ in range(2):
             if self.process.poll() is not None:
                 self.process = self.started()
@@ -65,8 +65,8 @@ class Worker:
         return {"outcome": "unjudged", "by": f"the judge ended with {self.process.returncode}", "seconds": 0.0}
 
     def judge(self, place: Place, tests: list[str], seconds: float) -> dict[str, Any]:
-        """The verdict of the tests on a place. A test that fails without the break, too, is left out, and a crash that
-        comes without the break, too, is no verdict."""
+        """The verdict of the tests on a place. A test that also fails without the break is left out. A crash
+        that also comes without the break is no verdict."""
         verdict: dict[str, Any] = {}
         while tests:
             verdict = self.broken(place, tests, seconds)

@@ -1,5 +1,5 @@
-"""Takes the pictures of docs/profiling.md, and with a second page, of a program for a mesh, that of docs/many_chips.md:
-`python -m tests.profiling.pictures results/perf/profile.html [results/mesh/profile.html]`.
+"""Takes the pictures of docs/profiling.md. If a second page shows a program for a mesh, this also takes the picture of
+docs/many_chips.md: `python -m tests.profiling.pictures results/perf/profile.html [results/mesh/profile.html]`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The answers of a profile: modules, lines, memory, other data types, differences. The page in a real browser."""
+"""A profile answers questions about modules, lines, memory, other data types and differences. A browser shows it."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def profile(tmp_path_factory: pytest.TempPathFactory) -> Profile:
 
 
 def test_modules_and_lines(profile: Profile) -> None:
-    """Ops of composites and fused ops have a module, too. A linear layer with GELU in it is the linear layer's."""
+    """Ops of composites and fused ops have a module, too. A linear op with a fused GELU belongs to the linear layer."""
     modules = {(op.module, op.module_class, op.op) for op in profile.repeated}
     for i in (0, 1):
         assert {(f"blocks.{i}.wide", "Linear", "LinearOp"), (f"blocks.{i}.norm", "LayerNorm", "LayerNormOp")} <= modules
@@ -114,8 +114,8 @@ def test_memory_without_weights(profile: Profile) -> None:
 def test_what_if_agrees_with_compiling_so(
     profile: Profile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, numbers: str, options: dict
 ) -> None:
-    """The same ops, so compiled, have the modelled times that were predicted. The border is not predicted: there, the
-    program converts its inputs and results."""
+    """Compiled with these options, the same ops have the modelled times that were predicted. The conversions of inputs
+    and results are not predicted."""
     border = ("TypecastOp", "ToLayoutOp")
     so = [op for op in recorded(tmp_path, monkeypatch, 1, **options).repeated if op.op not in border]
     ops = [op for op in profile.repeated if op.op not in border]
@@ -126,7 +126,7 @@ def test_what_if_agrees_with_compiling_so(
 
 
 def hostile(profile: Profile) -> Profile:
-    """The profile as of a program whose names, files and lines are markup."""
+    """The profile, as if the names, files and lines of its program were markup."""
     names = {"op": HOSTILE, "module": f"a.{HOSTILE}", "module_class": HOSTILE, "file": HOSTILE, "code": HOSTILE}
     return replace(profile, ops=[replace(op, nodes=[HOSTILE], **names) for op in profile.ops])
 
@@ -160,7 +160,7 @@ def test_the_page_in_a_browser(profile: Profile, tmp_path: Path) -> None:
 def test_a_page_needs_plotly(
     profile: Profile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
-    """Without it, an older page goes away: it would not fit the new files."""
+    """Without Plotly, an older page is removed, because it would not fit the new files."""
     monkeypatch.setattr(extras, "packages", lambda extra: ["no-such-package"])
     (tmp_path / "profile.html").write_text("old")
     html.write_page(tmp_path / "profile.html", lambda: page.page(profile))

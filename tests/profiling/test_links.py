@@ -41,7 +41,7 @@ def sent(text: str, mesh: tuple[int, int]) -> list[int]:
 
 @pytest.mark.parametrize("op, factor", [("all_gather", 3), ("reduce_scatter", 3 / 4), ("all_reduce", 2 * 3 / 4)])
 def test_bytes_over_the_busiest_link_of_four_chips(op: str, factor: float) -> None:
-    """Each chip of a line of four has the tensor. A part of it has a quarter."""
+    """Each of four chips in a line has the tensor. A part is a quarter of it."""
     kind = {"sizes": (128, 96)}
     assert sent(program(op, (1, 4), "rows", **kind), (1, 4)) == [factor * TILES]
     assert sent(program(op, (4, 1), "columns", **kind), (4, 1)) == [factor * TILES]
@@ -70,7 +70,7 @@ def test_a_profile_has_what_crosses(monkeypatch: pytest.MonkeyPatch, tmp_path: P
 
 @pytest.mark.slow
 def test_a_layer_of_llama_sends_two_sums() -> None:
-    """A token of 32 chips: each sum is over the columns, and that of the MLP over the rows, too."""
+    """On 32 chips, both sums of a token are over the columns, and the sum of the MLP is also over the rows."""
     alone, eight, grid = (cost(mesh, 1, "wormhole_b0") for mesh in ((1, 1), (1, 8), (4, 8)))
     assert (alone["exchanges"], eight["exchanges"], grid["exchanges"]) == (0, 2, 3)
     of_a_sum = math.ceil(1 / 32) * 32 * 8192 * 2 * 2  # of bfloat16, twice: scattered and gathered

@@ -1,4 +1,4 @@
-"""The cost model agrees with known figures, planned memory with the runtime; the files of `tt-torch profile`."""
+"""The cost model agrees with known figures, planned memory with the runtime. `tt-torch profile` writes its files."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_lookup_costs_what_it_gives(dtype: torch.dtype, name: str) -> None:
     (program,) = public(decode(compiled.binary))
     (lookup,) = (op for op in planned(program, "Wormhole_b0") if op.name == name)
     given = 32 * 64 * dtype.itemsize
-    assert given < lookup.cost.dram_read <= 3 * given  # and the positions
+    assert given < lookup.cost.dram_read <= 3 * given  # the positions are read, too
     assert lookup.cost.dram_written == given
     assert lookup.cost.ideal.arithmetic == lookup.cost.full.arithmetic == 0
 
@@ -86,7 +86,7 @@ def test_flops_of_known_models(name: str, flops: float) -> None:
 
 
 def test_planned_memory_is_the_runtimes() -> None:
-    """They differ only by the runtime's rounding to equally many pages in each of 12 banks."""
+    """The two peaks differ only by the runtime's rounding to equally many pages in each of 12 banks."""
     x = torch.ones(512, 512)
     compiled = tt_torch.compile_model(lambda x: torch.softmax(x.sin() + x.exp(), -1), (x,))
     (program,) = public(decode(compiled.binary))
@@ -130,7 +130,7 @@ def test_csv(folder: Path) -> None:
 
 
 def test_a_view_takes_no_time(tmp_path: Path) -> None:
-    """A reshape that starts no kernel: no share of its time is one of DRAM, and no time is negative."""
+    """A reshape that starts no kernel has no time and no share of the DRAM bandwidth. All other ops take time."""
     (program,) = public(read("bert_base_b1_s128.ttnn.gz"))
     session = Session(tmp_path, "Wormhole_b0")
     session.runs = [OpRun("main", False, n, op, 0, 0, n, n + 1) for n, op in enumerate(planned(program, session.arch))]

@@ -1,5 +1,5 @@
-"""The model of the chips: beside the figures that Tenstorrent publishes, and beside the roofline, which nothing can
-beat."""
+"""Compares the model of the chips with figures that Tenstorrent publishes, and with the roofline, which is the least
+possible time."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_a_pool_starts_more_kernels() -> None:
 
 
 def test_ops_with_windows_start_more_kernels() -> None:
-    """The borders of a convolution are exchanged first. In DRAM, its operand and its result are moved besides."""
+    """The borders of a convolution are exchanged first. In DRAM, its operand and its result are also moved."""
     layers = torch.nn.Sequential(torch.nn.Conv2d(32, 32, 3, padding=1), torch.nn.Conv2d(32, 32, 3, padding=1)).eval()
     for level, kernels in ((0, [4, 4]), (2, [2, 2])):
         ops = ops_of(layers, (4, 32, 32, 32), dtype="bf16", optimization_level=level)
@@ -103,7 +103,7 @@ def test_the_host_starts_ops_unless_they_are_recorded() -> None:
 
 
 def test_the_fullest_core_decides_in_l1() -> None:
-    """A convolution whose pixels lie on half of the cores reads them in twice the time of all cores."""
+    """If the pixels of a convolution lie on half of the cores, reading them takes twice the time."""
     layers = torch.nn.Sequential(torch.nn.Conv2d(32, 32, 3, padding=1), torch.nn.Conv2d(32, 32, 3, padding=1)).eval()
     ops = ops_of(layers, (4, 32, 16, 16), dtype="bf16", optimization_level=2)
     (first, *_) = (op for op in ops if op.name == "Conv2dOp" and op.operands[0].grid)

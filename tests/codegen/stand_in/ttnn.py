@@ -1,7 +1,7 @@
 """A stand-in for the `ttnn` package, which computes the few ops of the tests here with NumPy.
 
-It exists because mock devices of the real package give zeros. As there, memory that was deallocated cannot be read, and
-the results of a trace have values only after it was run.
+It exists because mock devices of the real package give zeros. As in the real package, deallocated memory cannot
+be read, and the results of a trace have values only after the trace was run.
 """
 
 from __future__ import annotations
