@@ -1,7 +1,8 @@
 # Finds the command-line tools of a tt-mlir build: find_package(TTMLIR) with this folder in CMAKE_MODULE_PATH.
 #
-# The tools are searched in the folder TTMLIR_HOME, a variable of CMake or of the environment, which is a checkout that is
-# built in build/ or an installation; then on the PATH. This is the order of compiler="tt-mlir", too.
+# The tools are searched first in the folder that TTMLIR_HOME names, and then on the PATH. TTMLIR_HOME is a variable of
+# CMake or of the environment. Its folder is an installation, or a checkout that is built in build/. compiler="tt-mlir"
+# searches in the same order.
 #
 # Sets TTMLIR_FOUND and
 #   TTMLIR_OPT, TTMLIR_TRANSLATE  the tools
@@ -18,7 +19,7 @@ if(TTMLIR_OPT AND NOT TTMLIR_PIPELINE)
   if(_ttmlir_help MATCHES "--stablehlo-to-ttir-pipeline")
     foreach(name ttir-to-ttnn-backend-pipeline ttir-to-ttnn-runtime-pipeline)
       if(_ttmlir_help MATCHES "--${name}")
-        set(TTMLIR_PIPELINE ${name}) # the last one wins: newer versions still have the former name
+        set(TTMLIR_PIPELINE ${name}) # the last one is used, because newer versions still have the former name, too
       endif()
     endforeach()
   else()

@@ -113,7 +113,7 @@ def test_compile_only(tmp_path: Path) -> None:
 
 
 def unlucky(file: str, **arguments: Any) -> dict[str, Any]:
-    """Like run_op, but one op crashes after it was compiled, and another one hangs."""
+    """Runs an op as `run_op` does. After this, the op relu crashes, and the op mm hangs."""
     target = torch.load(file, weights_only=False)["op"].target
     record = worker.run_op(file, **arguments)
     if target == "aten.relu.default":
@@ -160,7 +160,10 @@ def test_results_and_arguments_that_are_no_tensors(tmp_path: Path) -> None:
 
 
 def test_results_that_pytorch_leaves_open(tmp_path: Path) -> None:
-    """Positions of equal values, new memory, and integers beyond the device's that the model does not use."""
+    """PyTorch defines neither the order of equal values nor the contents of new memory.
+
+    The graph also has integers that are too large for the device. The model does not use them.
+    """
 
     def function(x: torch.Tensor, w: torch.Tensor) -> tuple:
         positions = (x > 0).to(torch.int32).flatten().sort().indices
@@ -184,7 +187,7 @@ def test_results_that_pytorch_leaves_open(tmp_path: Path) -> None:
     ],
 )
 def test_the_grid_of_a_sharded_tensor(field: str, ranges: list[tuple[int, int, int, int]], grid: list[int]) -> None:
-    """A range has x and y of the first core, then of the last one. A grid has the number of rows first."""
+    """A range has x and y of the first core, and then x and y of the last core. A grid has the number of rows first."""
     cores = [{"start_coord": {"x": a, "y": b}, "end_coord": {"x": c, "y": d}} for a, b, c, d in ranges]
     spec = {"core_range_set": {"core_ranges": cores}, "shape": [32, 64], "orientation": "RowMajor"}
     config = {"tensor_memory_layout": "BlockSharded", "buffer_type": "L1", field: spec}

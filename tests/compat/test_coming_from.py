@@ -22,7 +22,7 @@ NEW = sorted({name for row in ROWS for name in NAME.findall(row[1])})
 
 
 def found(name: str) -> object:
-    """The module or the member of a module with this name."""
+    """The module with this name, or the member of a module with this name."""
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError:

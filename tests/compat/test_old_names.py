@@ -1,4 +1,4 @@
-"""Names of tt-torch at its module paths: what they do here, and how those without a counterpart say so."""
+"""The names of tt-torch at their module paths: what they do here, and the errors of names without a counterpart."""
 
 from __future__ import annotations
 

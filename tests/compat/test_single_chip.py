@@ -1,4 +1,4 @@
-"""Behaviours that tt-torch's tests for one chip check, under its names."""
+"""The behaviours that tt-torch's own tests for one chip check. These tests use the names of tt-torch."""
 
 from __future__ import annotations
 

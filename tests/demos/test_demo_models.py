@@ -1,4 +1,4 @@
-"""The networks that demos define for the weights of other packages, and what the demos do around them, on the CPU."""
+"""The voice and face demos on the CPU: their networks, for the weights of other packages, and their other functions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ def faces(monkeypatch):
 
 
 def test_voice_network_is_that_of_the_package(voice):
-    """With the weights of the package's TorchScript, it computes the same. The .safetensors has other weights."""
+    """With the weights of the package's TorchScript file, our network computes the same as this file.
+
+    The package's .safetensors file has other weights.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # PyTorch will drop TorchScript
         theirs = torch.jit.load(voice.installed("silero_vad") / "data" / "silero_vad.jit").eval()
@@ -48,7 +51,7 @@ def test_voice_network_is_that_of_the_package(voice):
 
 @pytest.mark.parametrize("width", [1, 2, 3, 4])
 def test_sounds_of_all_widths(voice, tmp_path, width):
-    """A stereo file of any width: the mean of the channels. Each channel is rounded to an integer."""
+    """A stereo file of any width is read as the mean of its channels. The samples in the file are rounded integers."""
     left, right = 0.9 * torch.sin(torch.arange(999) / 7), 0.5 * torch.cos(torch.arange(999) / 3)
     scale, middle = 2 ** (8 * width - 1), 128 if width == 1 else 0
     integers = (torch.stack([left, right], 1).double() * scale).round().long() + middle
@@ -61,7 +64,10 @@ def test_sounds_of_all_widths(voice, tmp_path, width):
 
 
 def test_sounds_of_other_rates(voice, tmp_path):
-    """A tone of 440 Hz, recorded with 44100 samples a second, still has 440 Hz. No sample at all is an error."""
+    """A tone of 440 Hz that is recorded with 44100 samples a second still has 440 Hz.
+
+    A file without samples is an error.
+    """
     for name, count in (("tone.wav", 44100), ("none.wav", 0)):
         with wave.open(str(tmp_path / name), "wb") as file:
             file.setparams((1, 2, 44100, 0, "NONE", ""))
@@ -82,7 +88,10 @@ def test_speech_survives_short_pauses(voice):
 
 
 def test_faces_of_two_sizes(faces):
-    """A face in two sizes, at two places, is found twice, with eyes above the nose above the mouth."""
+    """A face that the picture shows in two sizes is found twice.
+
+    In both faces, the eyes are above the nose, and the nose is above the mouth.
+    """
     networks = [faces.proposal_network(), faces.refining_network(), faces.output_network()]
     portrait = faces.read_images([], ("astronaut.png",))["astronaut.png"].crop((120, 20, 330, 230))
     both = Image.new("RGB", (400, 220))
@@ -102,7 +111,7 @@ def test_faces_of_two_sizes(faces):
 
 
 def test_best_boxes(faces):
-    """The most probable one of several boxes that overlap much stays. Their order does not matter."""
+    """If several boxes overlap much, only the most probable one stays. The order of the boxes does not matter."""
     boxes = torch.tensor([[0.0, 0, 10, 10], [1, 0, 11, 10], [30, 30, 40, 40], [2, 2, 5, 5]])
     scores = torch.tensor([0.7, 0.9, 0.8, 0.6])
     assert faces.best(boxes, scores, 0.5).tolist() == [1, 2, 3]

@@ -1,4 +1,4 @@
-"""The demos as a user runs them, from another folder and without network. What they print must be true."""
+"""The demos run as a user runs them, from another folder and without a network. What they print must be true."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from tt_torch.wire.encode import encode
 DEMOS = Path(__file__).parents[2] / "demos"
 RESNET = "resnet/resnet50_demo.py"
 
-# Runs demos, one after the other. They share a process, and so the modules that they import. If a case has a file to
-# write, it gets the inputs (weights included) and the outputs of the demo's first program.
+# Runs demos, one after another, in one process, so that they share the modules that they import. If a case names a file
+# in "kept", the inputs (with the weights) and the outputs of the demo's first program are written to this file.
 RUN = """
 import contextlib, io, json, runpy, sys, traceback, torch
 from tt_torch.driver.executor import Executor
@@ -75,7 +75,10 @@ print("same")
 
 @dataclass
 class Case:
-    """A demo, its options and its standard input, and the check of what it prints. Some can save their binary."""
+    """A demo, its options, its standard input, and the check of what it prints.
+
+    `saves` tells whether the demo can save its binary.
+    """
 
     demo: str
     options: list[str]
@@ -115,7 +118,7 @@ def check_names(text: str) -> None:
     assert text.startswith("EfficientNet-Lite0 with pretrained weights")
     firsts = [row.split("│") for row in text.splitlines() if row.startswith("│ 1 ")]
     assert [row[2].strip() for row in firsts] == ["tiger cat", "espresso", "palace", "daisy"]
-    assert all(row[2:4] == row[4:6] for row in firsts)  # the device's names and probabilities are the CPU's
+    assert all(row[2:4] == row[4:6] for row in firsts)  # the device and the CPU give the same names and probabilities
     assert number(r"PCC +(\S+) \(device", text) >= 0.9999 and "names.png" in text
 
 
@@ -164,7 +167,7 @@ def check_speech(text: str) -> None:
 def check_text(text: str) -> None:
     first, written, *_ = text.splitlines()
     assert first.startswith("Llama with random weights") and written.startswith(" once upon a time ")
-    assert len(set(written.split())) > 6  # words that differ: the same token again and again would hide errors
+    assert len(set(written.split())) > 6  # the words differ, because one repeated token would hide errors
     assert "all tokens are the CPU's" in text
 
 
@@ -262,7 +265,10 @@ def address(tmp_path: Path) -> Iterator[str]:
 
 @pytest.mark.slow
 def test_questions_and_bad_input(tmp_path: Path, address: str):
-    """A path, a URL, nothing for the samples, and what cannot be read. Bad options give one line and status 2."""
+    """A user answers with a path, a URL, an empty line for the samples, or a name that cannot be read.
+
+    Bad options give one line and status 2.
+    """
     Image.linear_gradient("L").save(tmp_path / "grey [1].png")
     (tmp_path / "text.png").write_text("no image")
     url = f"{address}/grey%20[1].png"

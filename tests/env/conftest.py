@@ -22,7 +22,7 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     packages = folder / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}" / "site-packages"
     shared = [path for path in sys.path if path.endswith("site-packages")]
     (packages / "shared.pth").write_text("\n".join(path for path in shared if not (Path(path) / "tt_torch").exists()))
-    for path in shared:  # links to the other packages in the folder that has ours
+    for path in shared:  # if a folder has our package, its other packages are linked
         for entry in Path(path).iterdir() if (Path(path) / "tt_torch").exists() else ():
             if "tt_torch" not in entry.name and not (packages / entry.name).exists():
                 (packages / entry.name).symlink_to(entry)
@@ -31,8 +31,11 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @contextmanager
 def build_folder() -> Iterator[Path]:
-    """An empty folder beside that of the installed build. ccache finds the objects of builds that are equally deep in
-    the checkout, so these builds compile nothing again."""
+    """An empty folder beside the folder of the installed build.
+
+    ccache finds the objects of another build if both folders are equally deep in the checkout. So these builds compile
+    nothing again.
+    """
     (ROOT / "build").mkdir(exist_ok=True)
     with TemporaryDirectory(dir=ROOT / "build") as folder:
         yield Path(folder)

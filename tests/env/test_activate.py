@@ -1,4 +1,4 @@
-"""env/activate in bash and zsh, with a stand-in for Python: the commands that it runs, and its state afterwards."""
+"""env/activate in bash and zsh, with a stand-in for Python: the commands that it runs, and the state that it leaves."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ import tomllib
 REPO = Path(__file__).parents[2]
 SHELLS = [shell for shell in ("bash", "zsh") if shutil.which(shell)]
 
-# Makes real venvs, without pip, and logs each call of pip. A call fails if its arguments have FAIL in them; SLOW makes
-# all calls wait. With MEET, the call for all packages waits until that for the build has come.
+# Makes real venvs without pip, and logs each call of pip. A call fails if its arguments contain the text of FAIL. SLOW
+# makes all calls wait, and SLOW_BUILD makes the call for the build wait. With MEET, the call for the requirements waits
+# until the call for the build has come.
 PYTHON = f"""#!/bin/sh
 case "$*" in
 "-m venv "*)
@@ -50,7 +51,7 @@ def repo(tmp_path):
         (root / name).write_text("first")
     for name in ("python3.11", "c++"):
         tool(tmp_path / "bin", name, PYTHON)
-    tool(tmp_path / "bin", "apt-get", "#!/bin/sh\nexit 1\n")  # fails, so no system package may be missing
+    tool(tmp_path / "bin", "apt-get", "#!/bin/sh\nexit 1\n")  # fails, so set-up fails if a system package is missing
     return root
 
 
@@ -77,7 +78,7 @@ def start(repo, shell="bash", then=ECHO, **extra):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         start_new_session=True,
-        # Tests that run in the background of a script ignore SIGINT, and what they start would do so, too.
+        # A process in the background of a script ignores SIGINT. If pytest is one, this shell would ignore it, too.
         preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
     )
 
@@ -89,7 +90,7 @@ def source(repo, shell="bash", **options):
 
 
 def pip_calls(repo):
-    """The number of pip calls since this was last called."""
+    """The number of pip calls since the last call of this function."""
     calls = repo.parent / "calls"
     count = len(calls.read_text().splitlines()) if calls.exists() else 0
     calls.unlink(missing_ok=True)
@@ -213,7 +214,7 @@ NAKED_TOOLS = "bash cat chmod cp dirname env find grep head mv rm sed sh sha256s
 
 
 def naked_machine(repo):
-    """A folder for PATH without Python, compiler or package manager. In it, `id` says that the user is root."""
+    """A folder for PATH without Python, compiler or package manager. Its `id` says that the user is root."""
     tools = repo.parent / "tools"
     tool(tools, "id", "#!/bin/sh\necho 0\n")
     for name in NAKED_TOOLS.split():

@@ -1,6 +1,6 @@
-"""Builds everything outside of this environment: the package as users install it, the C++ libraries as archives.
+"""Builds everything outside of this environment: the package as users install it, and the C++ libraries as archives.
 
-This takes minutes. `pytest -m build -n 2` runs it, every night.
+This takes minutes, so it runs every night. `pytest -m build -n 2` runs it by hand.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def test_the_build_type_of_the_package() -> None:
     for name in ("Debug", "RelWithDebInfo", "MinSizeRel", "Release"):
         assert build_type(CMAKE_ARGS=f"-GNinja -DCMAKE_BUILD_TYPE={name} -DOTHER=1") == name
         assert build_type(CMAKE_ARGS=f"-D CMAKE_BUILD_TYPE:STRING={name}") == name
-    conda = "-DCMAKE_AR=ar -DCMAKE_BUILD_TYPE=Release"  # which conda's compilers set
+    conda = "-DCMAKE_AR=ar -DCMAKE_BUILD_TYPE=Release"  # conda's compilers set this
     assert build_type(CMAKE_ARGS=conda, CMAKE_BUILD_TYPE="Debug") == "Debug"
     assert build_type({"cmake.build-type": "Debug"}, CMAKE_ARGS=conda) == "Debug"
 
@@ -82,8 +82,11 @@ def configure(build: Path, check: bool = True, **options: object) -> str:
 
 
 def test_debug_build_of_archives(bare: Path, tmp_path: Path) -> None:
-    """The C++ libraries need neither pybind11 nor the torch of an interpreter. Functions and lines are enough for
-    debuggers here, because the types of all of PyTorch take two fifths of the time."""
+    """The C++ libraries need neither pybind11 nor the torch of an interpreter.
+
+    The option -g1 gives debuggers only functions and lines. With the types of all of PyTorch, the build would spend two
+    fifths of its time on them.
+    """
     build, installed = tmp_path / "build", tmp_path / "installed"
     configure(
         build, CMAKE_BUILD_TYPE="Debug", BUILD_SHARED_LIBS="OFF", CMAKE_INSTALL_PREFIX=installed,
@@ -104,7 +107,7 @@ def test_debug_build_of_archives(bare: Path, tmp_path: Path) -> None:
 
 def test_the_torch_that_a_build_uses(python: Path, bare: Path, tmp_path: Path) -> None:
     own = Path(torch.__file__).resolve().parent
-    # the folder of an unpacked libtorch; the libraries that are installed from this build look for torch there
+    # CMAKE_PREFIX_PATH may be the folder of an unpacked libtorch. The installed libraries then look for torch there.
     configure(tmp_path / "named", Python_EXECUTABLE=bare, CMAKE_PREFIX_PATH=own)
     assert f"{own}/lib" in (tmp_path / "named/tt_torch/runtime/cmake_install.cmake").read_text()
     errors = configure(tmp_path / "none", check=False, Python_EXECUTABLE=bare)

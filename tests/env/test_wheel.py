@@ -1,5 +1,6 @@
-"""The wheel as users install it: into an environment without extras and without a compiler, in which README's example
-runs, commands name the extra that they need, and a type checker knows the public names.
+"""The wheel as users install it, in an environment without extras and without a compiler.
+
+README's example runs there, commands name the extra that they need, and a type checker knows the public names.
 
 This takes minutes. CI runs it by `pytest -m build -n 2`.
 """
@@ -22,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
 pytestmark = pytest.mark.build
 
-# Names that a checkout or a compiler would give to the program, if it needed one.
+# Variables by which the program could find a checkout, an environment or a compiler. The tests remove them.
 HIDDEN = ("TT_TORCH_HOME", "PYTHONPATH", "VIRTUAL_ENV", "CXX", "CC")
 
 # A user's program for mypy. Each comment is the type that mypy must find.
@@ -40,7 +41,7 @@ reveal_type(tt_torch.__version__)  # str
 tt_torch.no_such_name  # type: ignore[attr-defined]
 """
 
-# Runs on Tenstorrent's library, which only a process without a worker imports itself. A mock device gives zeros.
+# Runs on Tenstorrent's library. A process imports the library itself if it has no worker. A mock device gives zeros.
 ON_LIBRARY = """
 import sys
 import torch
@@ -75,7 +76,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_a_wheel_of_this_python(python: Path, release_build: Path, folder: Path) -> None:
-    """The build's tools are those of this environment, and the wheel goes into an empty one."""
+    """This environment has the tools of the build. The wheel is installed into an empty environment."""
     pip = [sys.executable, "-m", "pip", "--python", python]
     options = ["--no-deps", "--no-build-isolation", "-C", f"build-dir={release_build}"]
     # The tools of the build are on the PATH of an active environment.
@@ -90,7 +91,7 @@ def test_a_wheel_of_another_python(other_build: Path, folder: Path) -> None:
     if python is None or not has_header(python):
         pytest.skip(f"this machine has no Python {OTHER} with its headers")
     user = made(python, folder)
-    # pip gets the tools of the build.
+    # Here pip itself installs the tools of the build.
     options = ["--no-deps", "-C", f"build-dir={other_build}"]
     run(user, "-m", "pip", "wheel", *options, ROOT, cwd=folder)
     runs_in_an_empty_environment(user, folder)
@@ -98,9 +99,11 @@ def test_a_wheel_of_another_python(other_build: Path, folder: Path) -> None:
 
 
 def made(python: Path, folder: Path) -> Path:
-    """The interpreter of a new environment that has nothing but torch. For another Python, torch has gigabytes of
-    packages, which uv installs in a third of pip's time. Modules are compiled when they are imported, as most never
-    are."""
+    """The interpreter of a new environment that has only torch and the packages that torch needs.
+
+    For another Python, these packages have gigabytes, and uv installs them in a third of pip's time. Modules are not
+    compiled at once, because most of them are never imported.
+    """
     user = folder / "user" / "bin" / "python"
     (torch,) = re.findall(r'^  "(torch==.+)",$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
     run(python, "-m", "venv", user.parents[1], cwd=folder)

@@ -107,7 +107,7 @@ def test_data_of_other_tools(files: Path, tables: tuple[Path, Path]) -> None:
 
 
 def test_a_profile_of_several_graphs(files: Path, tmp_path: Path) -> None:
-    """All programs are named main. The file's graph is the second one, which the last call is not of."""
+    """All programs are named main. The file has the second graph, and the last call is a call of the first graph."""
     (graph,) = read_graphs(files / "m.ttnn")
     ops = [(node.label, node.attributes["location"]) for node in graph.nodes if node.label.endswith("Op")]
     calls = [(0, 0, [*ops, ("AddOp", "loc(unknown)")]), (1, 0, ops), (0, 1, ops[:-1]), (1, 1, ops), (0, 2, ops[:-1])]
@@ -146,7 +146,7 @@ def address(files: Path, tables: tuple[Path, Path]) -> Iterator[str]:
         server.kill()
 
 
-# The last table of the page has a row per op. The drawing is a canvas.
+# The last table of the page has a row for each op. The drawing is a canvas.
 TABLE = """
 const rows = [...document.querySelectorAll('tr')].map(row => [...row.cells].map(cell => cell.innerText.trim()));
 rows.slice(rows.findLastIndex(row => row[0].startsWith('#')))
@@ -159,7 +159,10 @@ SELECTED = r"/op name\s+{}\s/.test(document.body.innerText)"
 
 
 def test_page(address: str, tmp_path: Path) -> None:
-    """The page has each op with its data. A click on a row moves the drawing to it; a click there shows its tensors."""
+    """The page has each op with its data. A click on a row of the table moves the drawing to the op.
+
+    A click on the op in the drawing shows its tensors.
+    """
     with Browser(tmp_path) as browser:
         browser.open(address)
         browser.wait("document.body.innerText.includes('0.25')")

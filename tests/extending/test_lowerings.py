@@ -110,7 +110,7 @@ def test_small_integers_wrap_as_in_the_op() -> None:
 
 
 def test_long_integers_run_on_the_host() -> None:
-    """The device has 32 bits, and nobody knows which integers the op makes."""
+    """The device's integers have 32 bits, and the compiler cannot know which integers the op makes."""
     op = doubled()
     tt_torch.register_lowering(op, lambda b, x: b("ttir.add", x, x))
     torch._dynamo.reset()
@@ -252,7 +252,7 @@ def test_other_things_that_cannot_be_registered() -> None:
 def message(op, lowering):
     """The error of a program that calls the op with a float32 tensor of shape (2, 3)."""
     tt_torch.register_lowering(op, lowering)
-    with pytest.raises(LoweringError) as error:  # also with a fallback: the fault must be seen
+    with pytest.raises(LoweringError) as error:  # with a fallback, too, so that the user sees the fault
         tt_torch.compile_model(lambda x: op(x), (torch.ones(2, 3),))
     return error.value
 

@@ -144,7 +144,7 @@ def test_gradients_are_those_that_the_user_registered() -> None:
 
 
 def test_a_kernel_may_use_all_of_pytorch() -> None:
-    """Gradients inside of it, another compiled program, and other threads' kernels of the same op."""
+    """The kernel computes a gradient, and it runs another compiled program."""
     inner = torch.compile(lambda x: x * x, backend=tt_torch.backend)
 
     def kernel(x):
@@ -248,7 +248,7 @@ def test_the_process_is_usable_after_an_exception() -> None:
 
     op = op_with_kernel(kernel)
     run, x = compiled(lambda x: op(x + 1) + x), torch.ones(3)
-    gc.collect()  # the weights of other tests
+    gc.collect()  # frees the weights of other tests
     before = default_device().memory_stats()["dram"]["allocated"]
     with pytest.raises(KernelError, match="ValueError: now"):
         run(x)
@@ -279,7 +279,7 @@ def test_a_kernel_that_keeps_its_inputs_reads_no_freed_memory() -> None:
 
 
 def test_a_kernel_calls_the_program_that_it_belongs_to() -> None:
-    """The library would wait for itself."""
+    """Without this error, the library would wait for itself."""
     run = None
     op = op_with_kernel(lambda x: run(x))
     run = compiled(lambda x: op(x))

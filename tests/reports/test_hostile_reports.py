@@ -1,4 +1,4 @@
-"""Records that were made to harm: each is refused with an error in one line, or every report is made of it."""
+"""Records that are made to do harm: each record is refused with an error of one line, or all reports show it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def lines(path, *records):
 
 
 def reports(records, folder):
-    """Everything that is made of records."""
+    """Makes everything that can be made of records: database, workbook, web page, pages, comparison and summary."""
     database = Database(str(folder / "r.duckdb"))
     database.add(records)
     found = database.latest()
@@ -173,7 +173,7 @@ def test_comparisons_show_keys_as_they_are(tmp_path, key):
 
 
 def test_a_terminal_gets_texts_without_colours():
-    """To find what it would colour, rich took half a minute for a text of 40,000 letters."""
+    """The package rich once took half a minute to find what to colour in a text of 40,000 letters."""
     shown = io.StringIO()
     console = plain_console(file=shown, width=200, force_terminal=True, color_system="truecolor")
     text = "f32[3]: 1 of 2.5 'texts' at /tmp/a.py: x=True"

@@ -1,4 +1,4 @@
-"""Unique ops of op-by-op files become records, and appear in database, workbook, web page and the pages of ops."""
+"""Unique ops of op-by-op files become records. The database, the workbook, the web page and the op pages show them."""
 
 from __future__ import annotations
 
@@ -110,5 +110,5 @@ def test_pages_of_ops(tmp_path):
 
 def test_web_page(tmp_path):
     page = render(records := read(written(tmp_path, "m", relu=DONE, erf=REFUSED)), records)
-    assert page.index("aten.erf.default") < page.index("aten.relu.default")  # what fails is first
+    assert page.index("aten.erf.default") < page.index("aten.relu.default")  # ops that fail come first
     assert json.dumps("no form")[1:-1] in page

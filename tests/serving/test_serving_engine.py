@@ -18,7 +18,7 @@ PROMPT = [5, 1, 9]
 
 
 def engine(model: LlamaForCausalLM, backend: str | None = None, **options: Any) -> Engine:
-    """Most of these tests are about the front, so eager PyTorch runs the model."""
+    """A small engine. Most of these tests are about its requests, so eager PyTorch runs the model by default."""
     own = {"max_length": 64, "max_batch_tokens": 8, "max_requests": 4, "backend": backend, **options}
     return Engine(model, **own, options=STRICT)
 
@@ -125,7 +125,7 @@ def test_a_failure_reaches_all_requests(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_leaving_by_an_error_stops_the_requests() -> None:
-    """Also one that Transformers' loop has taken from its queue, but not begun."""
+    """The error also stops a request that Transformers' loop has taken from its queue but has not begun."""
     requests = []
     with pytest.raises(KeyError), engine(network(num_hidden_layers=1), max_requests=1) as served:
         requests = [served.submit(PROMPT, max_new_tokens=60) for _ in range(3)]

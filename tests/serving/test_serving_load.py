@@ -11,7 +11,7 @@ from tt_torch.serving import Engine
 
 @pytest.mark.sample
 def test_no_wrong_token_and_no_page_leaked(made: list[Executor]) -> None:
-    """Requests come faster than they are answered, and there are too few pages for all that are answered at once."""
+    """Requests come faster than the engine answers them, and it has too few pages for all requests of one batch."""
     model = network(layers=2, depth=32)
     work = jobs(model, 24, prompts=(1, 60), answers=(2, 30))
     own = {"max_length": 96, "max_batch_tokens": 16, "max_requests": 8, "pages": 10}

@@ -1,4 +1,7 @@
-"""Transformers' own continuous batching of a prepared model: eager's tokens, few programs, pages in place."""
+"""Transformers' own continuous batching runs a prepared model and gives the tokens of eager PyTorch.
+
+It needs few programs, and they write the pages of the cache in place.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +60,7 @@ def batched(model: Any, pages: int = 40, most: int = 8, **generation: Any) -> li
 
 
 def test_tokens_are_those_of_single_runs(made: list[Executor]) -> None:
-    """Prompts longer than a batch go in parts; two of them share a page; the last batches have few tokens."""
+    """Prompts longer than a batch are read in parts. Two prompts share a page. The last batches have few tokens."""
     model = network()
     expected = single_runs(model)
     serving.prepare(model, max_length=64, options=STRICT)
@@ -67,10 +70,8 @@ def test_tokens_are_those_of_single_runs(made: list[Executor]) -> None:
     assert single_runs(model) == expected  # other calls are as before
     with torch.no_grad():
         model.lm_head.weight.copy_(model.lm_head.weight.roll(1, 0))
-    assert (
-        batched(model, most=16) == single_runs(model) != expected
-    )  # the weights are the model's, and a new cache needs
-    assert len(made) == 2  # no further program
+    assert batched(model, most=16) == single_runs(model) != expected  # the new weights are used
+    assert len(made) == 2  # a new cache needs no further program
 
 
 def test_requests_wait_and_start_again_when_pages_run_out() -> None:
@@ -90,7 +91,7 @@ def test_requests_wait_and_start_again_when_pages_run_out() -> None:
 
 
 def test_requests_that_branch_off_get_copies_of_pages() -> None:
-    """With top_k=1 both samples of a prompt are its greedy tokens, from pages of their own."""
+    """With top_k=1, both samples of a prompt are its greedy tokens. Each sample has its own pages."""
     model = network(num_hidden_layers=1)
     expected = [tokens for tokens in single_runs(model) for _ in range(2)]
     serving.prepare(model, max_length=64, options=STRICT)
@@ -131,7 +132,7 @@ def test_families(family: str) -> None:
 
 
 def test_heads_that_the_configuration_does_not_know() -> None:
-    """GPT-NeoX has as many heads of keys as of queries, whatever its configuration says."""
+    """GPT-NeoX has equal numbers of heads for keys and for queries, even if its configuration gives another number."""
     sizes = {**SIZES, "num_hidden_layers": 1}
     model = transformers.GPTNeoXForCausalLM(transformers.GPTNeoXConfig(**sizes)).eval()
     refused = pytest.raises(RequestError, match="its attention has 4 heads of keys, and its configuration says 2")

@@ -30,7 +30,7 @@ def test_the_record_of_a_match():
 
 @pytest.mark.parametrize(("seconds", "slow"), [(COMPILE_SECONDS, False), (COMPILE_SECONDS + 0.1, True)])
 def test_the_processor_time_of_a_compilation_is_recorded(monkeypatch, seconds, slow):
-    """The clock stands still, except while the program is compiled."""
+    """The clock of this test moves only while the program is compiled."""
     now, compiler = [100.0], compare.compile_captured
 
     def slow_compiler(*arguments):

@@ -73,7 +73,7 @@ def test_the_page_compares_what_both_get_right_and_names_the_rest(tmp_path):
     for row in (
         "| tt-torch | 3 of 3 | 3 |",
         "| tt-mlir | 2 of 3 | 1 |",
-        "| device ops | 1 | 0 | 0 | 2.00 |",  # of `a` alone: 3 and 6
+        "| device ops | 1 | 0 | 0 | 2.00 |",  # only `a` counts, with 3 and 6 ops
         "| modelled time | 0 | 1 | 0 | 0.25 |",
         "| a | 3 (1) | 6 (1) | 2.00 | 2.00 | 4.0 | 1.0 | 1.0e-06 | 1.0e-06 |",
         "| b | right | crash: SIGSEGV: in libtt.so |",

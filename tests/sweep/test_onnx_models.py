@@ -15,7 +15,7 @@ from tt_torch.sweep import onnx_models
 from tt_torch.sweep.onnx_models_page import page
 from tt_torch.tools.cli import app
 
-MODEL = "speech half"  # a small one of a package that the demos need, too
+MODEL = "speech half"  # a small model, from a package that the demos need, too
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""`tt-torch sweep onnx`: its records and its page, and one in ten of ONNX's backend tests in CI."""
+"""`tt-torch sweep onnx`: its records and its page. CI runs one in ten of ONNX's backend tests, too."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from tt_torch.sweep import onnx_tests
 from tt_torch.tools.cli import app
 
 PAGE = Path(__file__).parents[2] / "docs" / "onnx_tests.md"
-RIGHT_IN_SAMPLE = 0.85  # of the sampled tests with types of TTNN; the page has the share of all
+# At least this share of the sampled tests with types of TTNN must be right. The page has the share of all such tests.
+RIGHT_IN_SAMPLE = 0.85
 
 
 def run(*arguments: str) -> None:
@@ -24,7 +25,7 @@ def run(*arguments: str) -> None:
 
 @pytest.mark.slow
 def test_a_right_and_two_refused_tests(tmp_path: Path) -> None:
-    """The sizes of Reshape are constants; TTNN has no strings; Det has no rule."""
+    """The sizes of Reshape become constants. TTNN has no strings, and there is no rule for Det."""
     output = tmp_path / "onnx.jsonl"
     run("onnx", "-k", "^node/(reshape_reordered_all_dims|string_concat|det_2d)$", "-o", str(output))
     got = {record["key"]: record for record in read(output)}
@@ -64,7 +65,10 @@ def test_another_value_is_wrong(monkeypatch) -> None:
 
 @pytest.mark.sample
 def test_onnx_sample(tmp_path: Path) -> None:
-    """Nothing is wrong or an internal error but what the page lists. The large models are left to the whole sweep."""
+    """A test may be wrong or end with an internal error only if the page lists it.
+
+    Only the whole sweep runs the large models.
+    """
     output = tmp_path / "onnx.jsonl"
     run("onnx", "-k", "^(?!real/)", "--fraction", "0.1", "-j", "2", "-o", str(output))
     records = read(output)

@@ -1,8 +1,8 @@
-"""One in twenty samples of the op sweep must not be worse than in docs/ops.md, the page of the last whole sweep.
+"""Runs one in twenty samples of the op sweep. They must not be worse than in docs/ops.md, the page of the last sweep.
 
 This takes minutes, so a plain `pytest` leaves it out. `pytest -m sample` runs it, and CI does this.
 
-`tt-torch sweep ops -o results/ops.jsonl; tt-torch sweep docs results/ops.jsonl` brings the page up to date.
+`tt-torch sweep ops -o results/ops.jsonl; tt-torch sweep docs results/ops.jsonl` runs all samples and updates the page.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def rows(title: str) -> list[list[str]]:
 
 
 def device_only(dtype: str) -> set[str]:
-    """The ops of which every sample ran with no op on the host."""
+    """The names of the ops whose samples of this dtype all ran without an op on the host."""
     head, _, *table = rows("All ops")
     column = head.index(dtype)
     found = ((row[0], re.fullmatch(r"(\d+) of \1", row[column])) for row in table)

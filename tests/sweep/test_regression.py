@@ -1,4 +1,7 @@
-"""Two sweeps over models, of which the second has a broken op. The comparison finds exactly the models with this op."""
+"""Two sweeps run over the same models, and an op is broken in the second. The comparison finds the models with this op.
+
+It finds no other model.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +49,7 @@ def tt_torch(*arguments):
 @pytest.mark.slow
 def test_the_broken_op_is_found_and_nothing_else(tmp_path, monkeypatch):
     (tmp_path / "models.py").write_text(FILE)
-    # The file is loaded in this process, too, and replaces the function. It is restored after the test.
+    # The file is loaded in this process, too, and replaces the function. The function is restored after the test.
     monkeypatch.setattr(compiler, "run_passes", compiler.run_passes)
     db = ["--db", tmp_path / "r.duckdb"]
     for commit in ("good", "bad"):
@@ -73,7 +76,7 @@ def test_models_op_by_op(tmp_path):
     """
     (tmp_path / "models.py").write_text(FILE + "torch._dynamo.config.recompile_limit = 1\n")
     db, output = tmp_path / "r.duckdb", tmp_path / "r.jsonl"
-    # This process reads the file, too. Afterwards, the limit must be the one of before for the tests that follow.
+    # This process reads the file, too. The limit is restored for the tests that follow.
     with torch._dynamo.config.patch(recompile_limit=torch._dynamo.config.recompile_limit):
         result = tt_torch("sweep", tmp_path / "models.py", "--op-by-op", "-o", output, "--db", db)
     assert result.exit_code == 0, result.output

@@ -47,7 +47,10 @@ def test_the_last_record_of_a_key_counts_and_a_torn_line_does_not(tmp_path):
 
 @pytest.mark.slow
 def test_a_changed_file_of_models_runs_again(tmp_path):
-    """`make` fails at first, before anything is compiled. The corrected file gives another record of the same key."""
+    """`make` fails before anything is compiled. The same file does not run again, and a changed file runs again.
+
+    The second run adds another record of the same key.
+    """
     models, output = tmp_path / "changed_models.py", tmp_path / "r.jsonl"
     text = "from tt_torch.sweep.registry import Model\nMODELS = [Model('m', lambda: 1 / 0)]\n"
     arguments = ["sweep", str(models), "-o", str(output)]
@@ -130,7 +133,10 @@ MODELS = [Model(name, lambda name=name: make(name)) for name in ("done", "killed
 
 @pytest.mark.slow
 def test_a_killed_sweep_goes_on(tmp_path):
-    """First a worker is killed, then the sweep at its last model. No record is lost, no finished model runs again."""
+    """First a worker is killed. Then the sweep is killed at its last model.
+
+    No record is lost, and no finished model runs again.
+    """
     (tmp_path / "my.py").write_text(MODELS)
     arguments = ["sweep", str(tmp_path / "my.py"), "-o", str(tmp_path / "r.jsonl")]
     with subprocess.Popen([sys.executable, "-m", "tt_torch.tools.cli", *arguments]) as sweep:

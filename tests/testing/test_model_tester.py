@@ -20,7 +20,7 @@ from tt_torch.testing import ModelTester, OnnxModelTester
 
 
 class WrongOnce(nn.Module):
-    """Gives other results when it is compiled."""
+    """A model that gives other results when it is compiled."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return -x if torch.compiler.is_compiling() else x
@@ -205,7 +205,7 @@ def test_the_environment_chooses_the_depth(monkeypatch: pytest.MonkeyPatch):
 
 
 class Counter(nn.Module):
-    """Generates tokens; the next one is one more. `wrong` gives another token when it is compiled."""
+    """Generates tokens. Each token is the previous token plus one. With `wrong`, the compiled model adds two."""
 
     def __init__(self, wrong: bool = False) -> None:
         super().__init__()
@@ -258,7 +258,7 @@ def test_generated_texts_are_compared():
 
 
 def test_compiled_programs_of_a_test_are_forgotten():
-    """Twelve models of one class, each with a shape of its own, do not count against Dynamo's limit of eight."""
+    """Dynamo allows eight programs of one function. Twelve models of one class must not come to this limit."""
     for size in range(1, 13):
         tester = made_of(nn.ReLU(), torch.randn(size, 2))
         tester.test_model()

@@ -9,7 +9,7 @@ from tt_torch.testing import ModelTester
 
 
 class Noting:
-    """A stand-in for the fixture `record_property`, which keeps what it is called with."""
+    """A stand-in for the fixture `record_property`. It keeps the name and the value of each call."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, object]] = []

@@ -23,7 +23,7 @@ def nothing_installed(monkeypatch):
 
 @pytest.fixture(scope="session")
 def built(tmp_path_factory):
-    """The library of stand_in.c."""
+    """The path of the library that is built from stand_in.c."""
     library = tmp_path_factory.mktemp("plugin") / "libtt.so"
     source = Path(__file__).with_name("stand_in.c")
     subprocess.run(["cc", "-shared", "-fPIC", "-Wall", "-Werror", "-o", library, source], check=True)

@@ -1,7 +1,7 @@
-// A stand-in for a PJRT plugin: the functions that pjrt_worker.py calls, on the structs of pjrt_c_api.h. It
-// accepts only system descriptors of one version, as plugins do. The option "behave" makes it fail in one of
-// several ways. Otherwise it writes the file that STAND_IN_BINARY names as its binary, the program and its
-// options as IR.
+// A stand-in for a PJRT plugin. It has the functions that pjrt_worker.py calls, on the structs of
+// pjrt_c_api.h. It accepts only system descriptors of one version, as plugins do. The option "behave" makes
+// it fail in one of several ways. Otherwise its binary is a copy of the file that STAND_IN_BINARY names. As
+// IR, it writes the program, its options and the PATH.
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>

@@ -39,7 +39,10 @@ MODELS = [Model("linear", make)]
 
 @pytest.fixture
 def compared(tmp_path, stand_in, monkeypatch):
-    """A function that runs the command on a function of SOURCE, and gives the cells of each row by its first cell."""
+    """A function that runs the command on a function of SOURCE.
+
+    It returns a dict with an item for each row of the table, from the first cell to the list of the other cells.
+    """
     monkeypatch.setenv("TT_TORCH_PJRT_PLUGIN", str(stand_in))
     (tmp_path / "model.py").write_text(SOURCE)
 

@@ -1,4 +1,7 @@
-"""compiler="tt-mlir" with a plugin that contains tt-mlir, where one is installed or TT_TORCH_PJRT_PLUGIN names it."""
+"""compiler="tt-mlir" with a plugin that contains tt-mlir.
+
+The tests run if such a plugin is installed, or if TT_TORCH_PJRT_PLUGIN names one.
+"""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from tt_torch.tt_mlir import client as clients
 from tt_torch.tt_mlir import compiler, finding, plugin
 from tt_torch.wire.decode import decode
 
-# A process that starts a worker, prints its number and waits.
+# A process that starts a worker, prints the process id of the worker, and waits.
 PARENT = """
 import os, subprocess, sys
 print(subprocess.Popen([sys.executable, *sys.argv[1:], str(os.getpid())], stdin=subprocess.PIPE).pid, flush=True)

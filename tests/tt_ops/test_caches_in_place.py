@@ -1,4 +1,4 @@
-"""torch.ops.tt: a new value of a cache that is copied into the cache is written in its own memory."""
+"""torch.ops.tt: if a program copies the new value of a cache into the cache, the op writes to the cache in place."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Tensor = torch.Tensor
 
 
 class Caches(torch.nn.Module):
-    """Caches of three users: one in pages of 32 positions, and a whole one of 64 positions."""
+    """Two caches of three users. `pages` has pages of 32 positions, and `whole` has 64 positions for each user."""
 
     def __init__(self, step: Callable[..., Tensor | None], dtype: torch.dtype = torch.float32) -> None:
         super().__init__()
@@ -59,7 +59,10 @@ STEPS = {
 
 
 def given(seed: int, dtype: torch.dtype) -> tuple[Tensor, ...]:
-    """Rows and a position for each user, some of which are skipped; a table of shuffled pages; prompts of 32."""
+    """Rows (1, 3, 3, 8), a position for each user (3,), a table of shuffled pages (3, 2), and prompts (2, 2, 32, 8).
+
+    A user whose position is negative is skipped.
+    """
     torch.manual_seed(seed)
     positions = torch.randint(-20, 64, (3,), dtype=torch.int32)
     table = (torch.randperm(6) + 1).reshape(3, 2)

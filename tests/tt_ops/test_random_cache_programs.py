@@ -1,4 +1,4 @@
-"""Random programs that write to caches and read old and new values: results and caches are those of eager PyTorch."""
+"""Random programs write to caches and read old and new values. Results and caches must be as in eager PyTorch."""
 
 from __future__ import annotations
 

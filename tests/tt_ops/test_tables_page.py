@@ -1,4 +1,4 @@
-"""docs/tt_ops.md lists the tables of the file format for which the emulated device has no kernel, and no other."""
+"""docs/tt_ops.md lists exactly the tables of the file format for which the emulated device has no kernel."""
 
 from __future__ import annotations
 

@@ -38,11 +38,11 @@ def test_eager(op: TTOp) -> None:
     + [pytest.param(op, bf16, id=f"{op.name} in bf16") for op in OPS if " " not in op.name],
 )
 def test_compiled(op: TTOp, dtype: torch.dtype) -> None:
-    seed = sum(map(ord, op.name))  # another one for each op
+    seed = sum(map(ord, op.name))  # each op has its own seed
     given = drawn(op, seed, dtype)
     run = torch.compile(op.call, backend=tt_torch.backend, fullgraph=True, options={"fallback": "error"})
     torch.testing.assert_close(run(*given), op.plain(*given), **TOLERANCE[dtype])
-    again = drawn(op, seed + 6, dtype)  # the sizes are the same, and no value is
+    again = drawn(op, seed + 6, dtype)  # other values, and mostly the same sizes
     torch.testing.assert_close(run(*again), op.plain(*again), **TOLERANCE[dtype])
 
 
@@ -54,7 +54,7 @@ def test_fake_form_and_tracing(op: TTOp) -> None:
 
 
 def calls_of(op: TTOp) -> list[tuple[tuple[tuple, dict], object]]:
-    """The arguments with which a row calls ops of torch.ops.tt."""
+    """The arguments and the op of each call of torch.ops.tt that a row makes."""
     seen = []
 
     class Listener(torch.utils._python_dispatch.TorchDispatchMode):

@@ -1,4 +1,4 @@
-"""Each op of `torch.ops.tt`: random arguments, and the op once more as loops over users, heads and positions."""
+"""Each op of `torch.ops.tt`: random arguments, and the same computation as loops over users, heads and positions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Tensor = torch.Tensor
 
 @dataclass(frozen=True)
 class Draw:
-    """Random numbers of one seed, and sizes that differ from seed to seed."""
+    """Random numbers, and sizes that depend on the seed."""
 
     seed: int
     dtype: torch.dtype
@@ -31,19 +31,19 @@ class Draw:
         return torch.randn(size).to(self.dtype)
 
     def table(self, count: int) -> Tensor:
-        """Pages for each user in any order; none belongs to two users."""
+        """The pages of each user (users, count) in random order. No page belongs to two users."""
         dtype = torch.int64 if self.seed % 2 else torch.int32
         return torch.randperm(self.users * count + 1)[1:].reshape(self.users, count).to(dtype)
 
     def positions(self, most: int) -> Tensor:
-        """The first, the last, or any other position for each user."""
+        """A position for each user (users,). In one of three seeds, all are the first position or all the last."""
         chosen = torch.randint(0, most, (self.users,), dtype=torch.int32)
         return chosen if self.seed % 3 else chosen * 0 + (most - 1) * (self.seed % 2)
 
 
 @dataclass(frozen=True)
 class TTOp:
-    """A function of `torch.ops.tt` and its tensors, and the same in loops."""
+    """`call` is a function of `torch.ops.tt`, `draw` makes its tensors, and `plain` computes the same in loops."""
 
     name: str
     draw: Callable[[Draw], tuple[Tensor, ...]]
@@ -52,7 +52,10 @@ class TTOp:
 
 
 def attend(q: Tensor, keys: Tensor, values: Tensor, seen: Tensor, scale: float, extra: Any = None, mask: Any = 0.0):
-    """Attention of one query, (depth,), to the keys (n, depth) that it sees."""
+    """Attention of one query (depth,) to the keys (n, depth) for which `seen` (n,) is true.
+
+    `mask` is added to the scores. `extra` is the score of a sink, which has no value.
+    """
     scores = (keys.float() @ q.float()) * scale + mask
     weights = torch.exp(scores - scores[seen].max()) * seen
     total = weights.sum() + (0 if extra is None else torch.exp(extra.float() - scores[seen].max()))
@@ -108,7 +111,7 @@ def paged_fill(cache: Tensor, x: Tensor, table: Tensor, user: Tensor | None = No
 
 
 def skipping(positions: Tensor) -> Tensor:
-    """The first user is skipped."""
+    """The positions, but -1 for the first user, so that the op skips this user."""
     return torch.where(torch.arange(len(positions)) == 0, -1, positions)
 
 
@@ -163,7 +166,7 @@ tt = torch.ops.tt
 
 
 def heads(d: Draw, *length: int, depth: int = 8) -> tuple[Tensor, Tensor, Tensor]:
-    """A query of more heads than keys and values."""
+    """Queries, keys and values. Keys and values have two heads, and queries have `d.groups` heads for each of them."""
     q, k = length if len(length) == 2 else (*length, *length)
     return (
         d.floats(d.users, 2 * d.groups, q, depth),

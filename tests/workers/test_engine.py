@@ -77,7 +77,7 @@ def test_a_killed_item_is_run_again_once(tmp_path):
 
 @pytest.mark.parametrize("stopped", [True, False])
 def test_a_worker_killed_before_it_reads_its_item_is_replaced(stopped):
-    """A stopped worker dies with the item in its pipe, and the other one before the item is sent."""
+    """A stopped worker dies when the item is in its pipe. A worker that is not stopped dies before the item is sent."""
     worker = Worker([], Limits())
     try:
         assert worker.run(item("a", double, value=1))["value"] == 2

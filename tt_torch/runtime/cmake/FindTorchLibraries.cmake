@@ -1,11 +1,13 @@
 # Finds the libraries and headers of torch. It does not import torch, because pip's isolated builds cannot import it.
-# The Python package runs with the torch of its interpreter, so it is built with this one. The C++ libraries alone use the
-# torch that find_package(Torch) would find, otherwise that of the interpreter. -DTORCH_DIRECTORY=<folder> names another.
+# The Python package runs with the torch of its interpreter, so it is built with this torch. The C++ libraries alone use
+# the torch that find_package(Torch) would find. If there is none, they use the torch of the interpreter.
+# -DTORCH_DIRECTORY=<folder> names another torch.
 #
 # Defines the imported target torch_libraries, and
 #   TORCH_DIRECTORY  the folder that has include/ and lib/
-#   TORCH_LINK       a link to it in the build folder, for headers: ccache finds objects of builds with another copy of it
-#   TORCH_RPATH      where the installed libraries look for those of torch
+#   TORCH_LINK       a link to TORCH_DIRECTORY in the build folder, for headers. With it, ccache also finds objects of
+#                    builds that use another copy of torch.
+#   TORCH_RPATH      the folder in which the installed libraries look for the libraries of torch
 if(SKBUILD)
   find_package(Python REQUIRED COMPONENTS Interpreter Development.Module)
 else()
@@ -16,7 +18,7 @@ if(NOT TORCH_DIRECTORY)
   execute_process(
     COMMAND ${Python_EXECUTABLE} -c "import sysconfig; print(sysconfig.get_paths()['purelib'])"
     OUTPUT_VARIABLE purelib OUTPUT_STRIP_TRAILING_WHITESPACE)
-  # Environments may share a torch by links; its own path lets their builds share objects, too.
+  # Environments may share one torch by links. With the real path of this torch, their builds share objects, too.
   get_filename_component(TORCH_DIRECTORY ${purelib}/torch REALPATH)
   find_path(torch_config TorchConfig.cmake NO_CACHE
     HINTS ${Torch_DIR} ${Torch_ROOT} ENV Torch_ROOT ${CMAKE_PREFIX_PATH} ENV CMAKE_PREFIX_PATH
