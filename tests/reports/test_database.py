@@ -23,8 +23,8 @@ from tt_torch.reports.reading import read
 
 @pytest.fixture(scope="session")
 def postgres():
-    """The URL of a PostgreSQL server from Debian's package. It runs as another user than root, on a Unix socket."""
-    programs = sorted(Path("/usr/lib/postgresql").glob("*/bin"))  # Debian's folder for them
+    """The URL of a PostgreSQL server from Debian's package. It runs as a user that is not root, on a Unix socket."""
+    programs = sorted(Path("/usr/lib/postgresql").glob("*/bin"))  # Debian's folder for these programs
     if not programs:
         pytest.skip("the package postgresql is not installed")
     folder = Path(tempfile.mkdtemp(prefix="postgres"))  # other users have no access to pytest's own folders

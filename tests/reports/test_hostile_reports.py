@@ -1,4 +1,4 @@
-"""Records that are made to do harm: each record is refused with an error of one line, or all reports show it."""
+"""Records that are made to do harm: each is refused with an error of one line, or all reports can be made with it."""
 
 from __future__ import annotations
 

@@ -9,8 +9,8 @@ import torch
 
 import tt_torch
 
-# Lines of a program on caches in pages, a and b (7, 2, 32, 8), and a whole cache w (3, 2, 64, 8). Rows r (1, 3, 2, 8)
-# have positions p (3,); the prompt x (1, 2, 32, 8) belongs to the user u (1,).
+# Lines of a program. Its caches a and b (7, 2, 32, 8) consist of pages, and its cache w (3, 2, 64, 8) is whole. The
+# rows r (1, 3, 2, 8) have the positions p (3,). The prompt x (1, 2, 32, 8) belongs to the user u (1,).
 LINES = [
     "a.copy_(tt.paged_update_cache(a, r, p, table))",
     "b.copy_(tt.paged_update_cache(b, r * 2, p, table))",
