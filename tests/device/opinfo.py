@@ -1,9 +1,9 @@
-"""Compares the samples of PyTorch's databases of ops and of modules on device tt with the CPU: results and gradients.
+"""Compares results and gradients on device tt with the CPU, for the samples of PyTorch's databases of ops and modules.
 
     python tests/device/opinfo.py [-k NAME] [--forward | --gradients | --modules] [--json FILE]
 
-Pytest does not collect this file, because 600 ops with their samples take minutes. It prints the number of samples that
-are right, and the ops that are wrong, by reason.
+Pytest does not collect this file, because 600 ops with their samples take minutes. The program prints how many samples
+are right. It also prints the ops that are wrong, sorted by reason.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ wrong: dict[str, list[tuple[str, str]]] = {kind: [] for kind in KINDS}
 
 
 def move(value: Any, device: str) -> Any:
-    """A copy of a sample's value on a device. The copy of a leaf that requires a gradient is such a leaf, too."""
+    """A copy of a sample's value on a device. The copy is a leaf. It requires a gradient if the value requires one."""
     if not isinstance(value, torch.Tensor):
         return torch.device(device) if value in ("cpu", torch.device("cpu")) else value
     if value.layout != torch.strided:

@@ -1,4 +1,4 @@
-"""The functions of `torch.tt` in compiled regions: Dynamo treats them as it treats those of `torch.cuda`."""
+"""The functions of `torch.tt` in compiled regions: Dynamo treats them like `torch.cuda`'s functions."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def test_backends_go_on_after_a_graph_break(name, backend):
 
 
 def everything(x):
-    """Calls all functions that need no graph break, those that become ops first.
+    """Calls all functions that need no graph break. The functions that become ops come first.
 
     In torch 2.13.0, inductor frees a CPU buffer too early if a stream op stands between its readers.
     """
@@ -198,7 +198,7 @@ def test_random_states(backend):
     run = torch.compile(with_states, backend=backend)
     outside = tt.get_rng_state()
     torch.manual_seed(0)
-    # Dynamo knows no `fork_rng`, and leaves the function to Python.
+    # Dynamo does not know `fork_rng`, and leaves the function to Python.
     with pytest.warns(GraphBreakWarning) if backend == "tt" else nullcontext():
         first, second, third, fourth = run(torch.ones(3))
     torch.manual_seed(0)

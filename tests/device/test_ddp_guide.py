@@ -17,8 +17,8 @@ PAGE = (Path(__file__).parents[2] / "docs" / "ddp.md").read_text()
 
 @pytest.mark.slow
 def test_two_processes_train_as_one(tmp_path: Path) -> None:
-    """The program prints what the page shows, and its weights are those of one process with the batches of both. The
-    files of its programs show that the model was compiled."""
+    """The program prints what the page shows. Its weights equal the weights of one process that trains with the batches
+    of both processes. The saved MLIR files show that the model was compiled."""
     ((name, program),) = re.findall(r"^<!-- file (\S+) -->\n```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     (tmp_path / name).write_text(program)
     options = {"TT_TORCH_FALLBACK": "error", "TT_TORCH_SAVE_MLIR": "TTNN", "OMP_NUM_THREADS": "1"}

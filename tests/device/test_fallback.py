@@ -1,4 +1,4 @@
-"""Ops without a kernel on the device run on the CPU. They are counted, and on request logged once or refused."""
+"""Ops without a kernel on the device run on the CPU. They are counted. Settings can log them once or refuse them."""
 
 from __future__ import annotations
 

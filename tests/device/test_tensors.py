@@ -72,7 +72,7 @@ def test_devices_do_not_mix():
     with pytest.raises(RuntimeError, match="same device, but one is on cpu and another on tt"):
         torch.ones(2, device="tt") + torch.ones(2)
     assert (torch.ones(2, device="tt") * torch.tensor(3.0)).cpu().tolist() == [3, 3]  # a scalar may be on the CPU
-    assert torch.arange(4, device="tt")[torch.tensor([1, 3])].cpu().tolist() == [1, 3]  # and so may indices
+    assert torch.arange(4, device="tt")[torch.tensor([1, 3])].cpu().tolist() == [1, 3]  # indices may, too
 
 
 def test_numpy_says_what_to_do():

@@ -1,7 +1,7 @@
 """One of two processes that work together by the backend "tt" of `torch.distributed`: `two_processes.py rank file`.
 
-It compares each collective of tensors on "tt" with the same of tensors on the CPU, trains by DistributedDataParallel,
-and prints the parameters.
+The program runs each collective with tensors on "tt" and with tensors on the CPU, and compares the results. Then it
+trains by DistributedDataParallel, and prints the parameters.
 """
 
 from __future__ import annotations
@@ -106,14 +106,14 @@ def train(step: Callable[[Tensor], Tensor], parameters: list[Tensor], x: Tensor)
 
 
 def main(rank: int, file: str) -> None:
-    # Without a name: the accelerator's backend.
+    # No backend is named, so PyTorch takes the accelerator's backend.
     dist.init_process_group(init_method=f"file://{file}", rank=rank, world_size=2, timeout=timedelta(seconds=100))
     for collective in (all_reduce, broadcast, gather, scatter, all_to_all, ring, later):
         compare(collective, rank)
     names = [None, None]
     dist.all_gather_object(names, f"process {rank}")
     dist.barrier()
-    net = model(rank).to("tt")  # other weights in each process: DDP takes those of process 0
+    net = model(rank).to("tt")  # each process has other weights; DDP takes process 0's weights
     trained = train(DistributedDataParallel(net), list(net.parameters()), batch(rank).to("tt"))
     print(json.dumps({"names": names, "trained": trained}))
     dist.destroy_process_group()

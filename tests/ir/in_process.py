@@ -1,5 +1,5 @@
-"""Runs the RUN lines of IR tests in the process of lit or pytest: to start Python and torch-mlir anew for each of them
-takes most of a second.
+"""Runs the RUN lines of IR tests in the process of lit or pytest. A new process for each line would need most of a
+second to start Python and torch-mlir.
 
 A line is a pipe of `opt` and `filecheck`, with `env NAME=VALUE` before it if necessary.
 """

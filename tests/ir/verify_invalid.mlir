@@ -1,6 +1,6 @@
 // RUN: %opt --expect-error %s | %check
 
-// Before and after every step, the verifier refuses types that differ from those that an op's declaration infers.
+// Before and after every step, the verifier refuses types that differ from the types that a declaration infers.
 
 func.func @main(%x: tensor<2x3xf32>) -> tensor<5xf32> {
   // CHECK: error: ttir.reshape: [2, 3] cannot be reshaped to [5]

@@ -1,7 +1,7 @@
 """Rows of StableHLO programs at the edges of types: one per op, type and kind of edge. Inputs are arguments.
 
-The values of the types meet each other in all pairs: ends of ranges, zeros of both signs, infinities, NaN, numbers
-between two of a narrower type, shifts past the width, indices out of bounds.
+Ops with two operands get all pairs of a type's values: ends of ranges, zeros of both signs, infinities, NaN, numbers
+between two numbers of a narrower type, shifts past the width, indices out of bounds.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ OF_FLOATS = (
     "log_plus_one logistic sqrt rsqrt cbrt sine cosine tan tanh"
 ).split()
 ORDINARY = (0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, -2.5, 3.0, -7.0, 0.1, 100.0)
-# Beside the ends of float16: the middle above the largest number, and subnormal numbers.
+# Infinities, NaN and numbers near the ends of float16: the middle above the largest number, and subnormal numbers.
 UNUSUAL = (float("inf"), -float("inf"), float("nan"), 1e-6, 6e-8, -3e-8, 65519.0, 65520.0, -65535.0)
 
 
@@ -55,7 +55,7 @@ def named(kind: str, *sizes: int) -> str:
 
 
 def edges(kind: str) -> list[object]:
-    """Values of a type. Those of 64 bits are within the 32 bits in which the device computes them."""
+    """Values of a type. Integers of 64 bits are within 32 bits, because the device uses 32 bits for them."""
     if kind == "i1":
         return [False, True]
     if kind in FLOATS:
@@ -100,7 +100,7 @@ def elementwise(kind: str) -> Iterator[Row]:
 def conversions(kind: str) -> Iterator[Row]:
     for target in TYPES:
         values = edges(kind)
-        if kind in FLOATS and target in INTEGERS:  # numbers that the integers have
+        if kind in FLOATS and target in INTEGERS:  # their whole parts fit into the integers
             values = [v for v in (0.0, -0.0, 1.5, 2.5, 3.99, 100.7, -1.5, -100.7) if v >= 0 or target[0] == "i"]
         x = tensor(kind, values)
         own, result = named(kind, len(x)), named(target, len(x))
@@ -136,7 +136,7 @@ def combining(op: str, kind: str, name: str = "p") -> str:
 
 
 def reductions(kind: str) -> Iterator[Row]:
-    """With an initial value that is an argument or a constant, over no elements, and over windows."""
+    """Reductions with an initial value that is an argument or a constant, over no elements, and over windows."""
     ops = OF_LOGIC if kind in (*INTEGERS, "i1") else MONOIDS
     x = tensor(kind, [0.5, -2.0, -0.0, 3.0, 1.0] if kind in FLOATS else edges(kind))
     x = tensor(kind, [1, 2, 3, 5]) if BITS[kind] == 64 else x
@@ -160,7 +160,7 @@ def reductions(kind: str) -> Iterator[Row]:
 
 
 def arrangements(kind: str) -> Iterator[Row]:
-    """Padding by an argument, orders, and writes with indices out of bounds."""
+    """Padding by an argument, clamps, sorts, and writes with indices out of bounds."""
     x = tensor(kind, [v for v in edges(kind) if v == v])
     last = x[-1]
     own, one, wide = named(kind, len(x)), named(kind), named(kind, 2 * len(x))
@@ -184,7 +184,7 @@ def arrangements(kind: str) -> Iterator[Row]:
 
 
 def convolutions(kind: str) -> Iterator[Row]:
-    """The sums of products leave the type. Groups, dilations, uneven padding and a wider type are drawn."""
+    """The sums of products leave the type's range. The rows have groups, dilations, uneven padding and a wider type."""
     x = tensor(kind, edges(kind))
     images, filters = torch.stack([x, x.roll(1), x.roll(2), x.roll(3)]).view(2, 2, len(x)), x[:12].view(4, 1, 3)
     own = f"({named(kind, *images.shape)}, {named(kind, *filters.shape)})"

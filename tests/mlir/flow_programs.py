@@ -65,7 +65,7 @@ class Writer:
         return [self.emit(FLOAT, f"stablehlo.broadcast_in_dim {scalar}, dims = [] : (tensor<f32>) -> {FLOAT}")]
 
     def loop(self, values: list[tuple[str, str]], depth: int) -> list[tuple[str, str]]:
-        """Three carried values and a counter, which ends at a constant or at the lowest bits of a value."""
+        """A loop with three carried values and a counter. The counter ends at 3, or at the two low bits of a value."""
         (zero, _), (three, _) = (self.emit(INT, f"stablehlo.constant dense<{i}> : {INT}") for i in (0, 3))
         limit = three
         if self.random.random() < 0.7:

@@ -1,6 +1,6 @@
 """StableHLO's reference interpreter, which is part of torch-mlir, computes the expected results of a program.
 
-It ends the process at an op that it does not know, so programs with such ops cannot be tested with it.
+The interpreter ends the process at an op that it does not know. It cannot test programs that have unknown ops.
 """
 
 from __future__ import annotations

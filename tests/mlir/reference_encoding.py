@@ -1,9 +1,9 @@
 """Compares how tt-mlir's compiler and ours encode an op, field by field: `python reference_encoding.py FOLDER`.
 
-FOLDER has pairs of `NAME.mlir` (StableHLO) and `NAME.ttnn` (tt-mlir's binary of it). Each op of theirs is compared with
-our ops of the same table and family member whose tensors have the same shapes and data types; the one with the fewest
-differences counts. If we have no such op, the comparison is with all of our ops of that table and member, and it
-reads only which fields are set.
+FOLDER has pairs of `NAME.mlir` (StableHLO) and `NAME.ttnn` (tt-mlir's binary of it). Each op of theirs is compared
+with our ops that have the same table and family member, and the same shapes and data types of tensors. Our op with the
+fewest differences counts. If we have no op with these shapes and types, their op is compared with all of our ops of
+that table and member. This comparison reads only which fields are set.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tt_torch.mlir.context import make_context
 from tt_torch.wire import facts
 from tt_torch.wire.decode import decode
 
-# Intended differences: field -> reason. `*` has the meaning that it has in file names.
+# Intended differences: field -> reason. `*` matches as in file names.
 INTENDED = {
     "Conv2dOp.input.desc.*.tile_shape.*": "the layout that the op before made; the library takes both",
     "Pool2dOp.*.desc.*.tile_shape.*": "the layout that the op before made; the library takes both",
@@ -44,7 +44,7 @@ INTENDED = {
     "ConstantOp.*": "ours is in host memory, and a ToDeviceOp follows it",
     "Conv3dOp.conv3d_config": "blocks of channels are for weights that were prepared in blocks; ours are not",
 }
-# Ops of theirs that we do not emit for these programs: table and family member -> our replacement, and the reason.
+# tt-mlir's ops that we do not emit for these programs: table and family member -> our replacement, and the reason.
 OTHERWISE = {
     "Conv1dOp": "a Conv2dOp of height 1: the same kernel, and one op fewer to support",
     "CpuOp": "constants are computed on the device; our files contain no machine code",
@@ -91,7 +91,7 @@ def closest(theirs: dict, ours: list[dict]) -> list[tuple[str, Any, Any]]:
 
 
 def names(op: dict) -> dict[str, str]:
-    """The names of the fields that are set, each with one and the same value."""
+    """The names of the fields that are set, each with the same value."""
     return dict.fromkeys(op, "set")
 
 

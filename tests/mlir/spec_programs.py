@@ -62,7 +62,7 @@ def _batch_norm(x: torch.Tensor, *rest: torch.Tensor) -> torch.Tensor:
 
 
 def _batch_norm_grad(x: torch.Tensor, scale: torch.Tensor, noise: torch.Tensor, grad: torch.Tensor) -> torch.Tensor:
-    """The gradient of the operand, as the specification defines it; the mean is the scale."""
+    """The gradient of the operand, as the specification defines it. The program passes the scale as the mean, too."""
     wide, centred = noise.abs() + 0.001, x - scale
     rest = grad * len(x) - grad.sum(0) - (grad * centred).sum(0) * centred / wide
     return scale / wide.sqrt() / len(x) * rest

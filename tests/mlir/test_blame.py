@@ -1,4 +1,4 @@
-"""Which op of a program torch-mlir cannot lower: each op is tried alone, with the constants that it reads."""
+"""The op that torch-mlir cannot lower is found: each op is tried alone, with the constants that it reads."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ def kind(x: torch.Tensor) -> str:
 
 
 def program(op: str, operands: list[torch.Tensor], result: torch.Tensor) -> str:
-    """An op without its types, on `%a` and `%b`."""
+    """The text of a program with one op. `op` is the op on `%a` and `%b`, without its types."""
     arguments = ", ".join(f"%{name}: tensor<{kind(x)}>" for name, x in zip("ab", operands, strict=False))
     types = ", ".join(f"tensor<{kind(x)}>" for x in operands)
     into = f"tensor<{kind(result)}>"
@@ -170,7 +170,7 @@ def solved(left: str, lower: str, unit: str, transpose: str, a: torch.Tensor, b:
 
 
 def test_triangular_systems() -> None:
-    """All forms in one program. The other triangle is not zero."""
+    """One program has all forms. The triangle that is not read is not zero."""
     a, b = torch.randn(2, 3, 3) + 4 * torch.eye(3), torch.randn(2, 3, 3)
     forms, own = [*FORMS, ("true", "true", "false", "ADJOINT")], f"tensor<{kind(a)}>"
     lines = [

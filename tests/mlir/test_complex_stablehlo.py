@@ -35,7 +35,7 @@ def at(*values: int) -> tuple[torch.Tensor, ...]:
 
 
 def row(name: str, body: str, kind: str, expected: Callable[..., Any], *inputs: torch.Tensor) -> Any:
-    """A program whose first arguments are X and Y; `body` ends before the type of the result, unless it has lines."""
+    """A program whose first arguments are X and Y. A `body` of one line ends before the result's type."""
     text = body if "\n" in body else f"%0 = stablehlo.{body}{kind}"
     return pytest.param(Program(name, text, f"%0 : {kind}", (X, Y, *inputs), expected), id=name)
 
@@ -116,7 +116,7 @@ FUNCTIONS = {
 
 
 def test_elementary_functions() -> None:
-    """One program has all functions, of numbers of several sizes."""
+    """One program has all functions. The numbers have several sizes."""
     parts = [0.0, 1e-4, -0.3, 1.1, -2.5, 30.0]
     x = torch.tensor([complex(a, b) for a in parts for b in parts if a or b])
     y = x.roll(5) / 10

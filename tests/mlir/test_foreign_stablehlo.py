@@ -132,7 +132,7 @@ for algorithm, numbers, counter in (("THREE_FRY", THREE_FRY, 7), ("DEFAULT", THR
             )
         ]
 
-# All 64 bits of a constant are used. Of 64-bit results, the device has only the lower words.
+# All 64 bits of a constant are used. The device has only the lower words of 64-bit results.
 WIDE = """
 %s = stablehlo.constant dense<[30064771077, 4294967305]> : tensor<2xui64>
 %n, %0 = stablehlo.rng_bit_generator %s, algorithm = THREE_FRY : (tensor<2xui64>) -> (tensor<2xui64>, tensor<5xui64>)"""
@@ -330,7 +330,7 @@ NARROW += f"%6 = stablehlo.convert %t : ({BYTE}) -> tensor<i32>"
 
 
 def narrow(a: torch.Tensor, b: torch.Tensor) -> list[torch.Tensor]:
-    """A shift that fills with zeros is one of unsigned numbers."""
+    """A shift to the right that fills with zeros is computed with unsigned numbers."""
     x, y = a.to(torch.int8), b.to(torch.int8)
     right = (x.view(torch.uint8) >> y.view(torch.uint8)).view(torch.int8)
     return [v.int() for v in (x + y, x * y, -x, x << y, right, x >> y, x.sum(dtype=torch.int8))]

@@ -33,7 +33,7 @@ class Program:
         self.values = {"%x": self.inputs}
 
     def op(self, text, result):
-        """Adds an op. `text` has a place for the type of its result, and `result` is its value on each chip."""
+        """Adds an op. `text` lacks the type of the op's result, and `result` is the result on each chip."""
         name = f"%v{len(self.lines)}"
         self.lines.append(f"{name} = {text} -> {self.type(result)}")
         self.values[name] = result
@@ -56,7 +56,7 @@ class Program:
         return self.op(text, result)
 
     def in_groups(self, x, line, function):
-        """The result of each chip from the values of its group and its place in it."""
+        """The result of each chip. `function` gets the values of the chip's group and the chip's place in the group."""
         results = [None] * prod(self.mesh)
         for group in groups(self.mesh, line):
             for place, chip in enumerate(group):
@@ -85,7 +85,7 @@ class Program:
         return self.op(f'"stablehlo.custom_call"({x}) {{ {call} }} {self.of(x)}', found)
 
     def cut(self, x, count, dim):
-        """The slices of a value, which are as many as asked for."""
+        """Cuts a value into `count` equal slices along a dimension, and returns their names."""
         size, names = self.values[x][0].shape[dim] // count, []
         for i in range(count):
             spans = [f"0:{n}" for n in self.values[x][0].shape]
@@ -124,7 +124,7 @@ class Program:
         return f"func.func @main(%x: {self.type(self.inputs)}) -> {kind} {{ {body}\n return {result} : {kind} }}"
 
     def check(self, result):
-        """Compiles the program and compares what each chip returns. Returns the numbers of its device ops."""
+        """Compiles the program and compares what each chip returns. Returns how many device ops it has of each kind."""
         with make_context():
             module = ir.Module.parse(self.text(result))
             set_mesh(module, self.mesh)

@@ -24,7 +24,7 @@ ROTARY, SPLIT, ATTENTION = "RotaryEmbeddingOp", "SplitQueryKeyValueAndSplitHeads
 
 
 def compiled(model: Any, *inputs: torch.Tensor) -> list[Any]:
-    """The ops of a function compiled for the device, whose results are compared with those of eager PyTorch."""
+    """Compiles a function, compares its results with eager PyTorch, and returns the ops of the main program."""
     with torch.no_grad():
         program = tt_torch.compile_model(model, inputs)
         got, expected = program(*inputs), model(*inputs)
@@ -40,7 +40,7 @@ def names(ops: list[Any]) -> list[str]:
 
 
 def rotary(rng: random.Random) -> tuple[Callable[..., torch.Tensor], bool]:
-    """A rotation with random choices, and whether it is the one of the fused op."""
+    """A rotation with random choices, and whether the fused op computes this rotation."""
     exchanged, minus = rng.random() < 0.8, rng.choice(["high", "high", "high", "low", "both", ""])
     cut, axis = rng.choice([32, 32, 32, 16]), rng.choice([-1, -1, -1, -3])
     first, both = rng.random() < 0.5, rng.choice(["x", "x", "x", "turned"])
@@ -83,7 +83,8 @@ def rotary_of_none(x: torch.Tensor, cosine: torch.Tensor, sine: torch.Tensor) ->
 
 @pytest.mark.parametrize("seed", range(32))
 def test_rotations_of_a_part(seed: int) -> None:
-    """The first columns of each head are turned, or all; or others, beside the rest of another tensor, or behind it."""
+    """Turns the first columns of each head, or all columns. A wrong program turns the last columns, takes the rest of
+    another tensor, or puts the rest first."""
     rng, _ = random.Random(seed), torch.manual_seed(seed)
     wrong = None if seed < 12 else rng.choice(["columns", "other", "behind", None])
     turn = rng.choice([rotary_of_llama, rotary_of_llama, rotary_of_glm, rotary_of_glm, rotary_of_none])
@@ -111,7 +112,7 @@ def test_rotations_of_a_part(seed: int) -> None:
 
 
 class Projections(torch.nn.Module):
-    """Query, key and value of one input, or of another one; the random choices are those of `rng`."""
+    """Query, key and value of one input, or of two inputs. `rng` makes the random choices."""
 
     def __init__(self, rng: random.Random, plain: bool) -> None:
         super().__init__()
@@ -165,7 +166,7 @@ def test_parts_of_one_product(seed: int, rows: int) -> None:
 
 
 class Interleaved(torch.nn.Module):
-    """Heads with query, key and value beside each other, or with parts of other sizes, or that something else reads."""
+    """Each head has query, key and value beside each other, or parts of other sizes, or another reader."""
 
     def __init__(self, rng: random.Random, plain: bool) -> None:
         super().__init__()
@@ -195,7 +196,7 @@ def test_heads_with_parts_beside_each_other(seed: int, rows: int) -> None:
 
 
 def gelu_with_tanh(rng: random.Random, plain: bool) -> tuple[Callable[[torch.Tensor], torch.Tensor], bool]:
-    """The approximation of gelu in a random form, and whether it is none because one number or tensor differs."""
+    """The approximation of gelu in a random form, and whether it is right. If not, one number or tensor differs."""
     wrong = None if plain else rng.choice([None, None, "half", "one", "cubic", "slope", "power", "outer", "minus"])
     half, one, cubic, slope = (
         value * (1.01 if wrong == name else 1.0)
@@ -218,7 +219,7 @@ def gelu_with_tanh(rng: random.Random, plain: bool) -> tuple[Callable[[torch.Ten
 
 @pytest.mark.parametrize("seed", range(24))
 def test_gelus_with_tanh(seed: int) -> None:
-    """The values reach to where the tanh is -1 or 1. A second reader of the product keeps the chain apart from it."""
+    """The values reach to where the tanh is -1 or 1. With a second reader of the product, the gelu stays."""
     rng, _ = random.Random(seed), torch.manual_seed(seed)
     apply, fits = gelu_with_tanh(rng, plain=seed < 4)
     dtype, read_twice = rng.choice([torch.float32, torch.bfloat16]), seed >= 4 and rng.random() < 0.3
@@ -264,7 +265,7 @@ def test_gates(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(16))
 def test_residuals(seed: int) -> None:
-    """A product and something added to it: a residual, a vector, a column, for all of a batch, or another product."""
+    """A product plus a residual, a vector, a column, or a value that all batches or all rows share."""
     rng, _ = random.Random(seed), torch.manual_seed(seed)
     rows, dtype = rng.choice([1, 31, 32, 33, 70]), rng.choice([torch.float32, torch.bfloat16])
     sizes = [(2, rows, 24), (rows, 24), (24,), (2, rows, 1), (1, rows, 24), (2, 1, 24)]
@@ -285,7 +286,7 @@ def test_residuals(seed: int) -> None:
 
 
 class NormOfHeads(torch.nn.Module):
-    """The RMS norm of heads of bfloat16 in float32, moved before or after it, or changed between the cast and it."""
+    """The RMS norm in float32 of bfloat16 heads. They move before or after it, or change between the cast and it."""
 
     def __init__(self, rng: random.Random) -> None:
         super().__init__()
@@ -369,7 +370,7 @@ def test_grouped_heads_in_steps(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_masks(seed: int) -> None:
-    """The fused op takes all masks. It has none if a constant hides nothing, and none if it hides all later keys.
+    """The fused op takes all masks. It gets no mask if a constant mask hides nothing, or if it hides all later keys.
 
     A key may be hidden by a boolean, by -inf or by the lowest number of a type; almost causal masks stay masks.
     """

@@ -127,7 +127,7 @@ def scattered(shape: str, source: str, window: str, strides: str, padding: str) 
 def test_select_and_scatter_over_three_dimensions(
     shape: str, source: str, window: str, strides: str, padding: str
 ) -> None:
-    """Each element of the source is added where its window is largest, where padding takes no part."""
+    """Each element of the source is added at the largest element of its window. Padding is never the largest."""
     text = scattered(shape, source, window, strides, padding)
     x, s = (torch.randn([int(n) for n in size.split("x")]) for size in (shape, source))
     sizes, steps = ([int(n) for n in text.split(", ")] for text in (window, strides))
@@ -181,7 +181,7 @@ MASKED = """func.func @main(%x: tensor<3x{0}>) -> (tensor<3xui32>, tensor<3xi8>)
 
 @pytest.mark.parametrize(("kind", "numbers"), [("i64", [-2, 7, 2**31 - 1]), ("ui64", [0, 7, 2**32 - 1])])
 def test_a_mask_whose_low_bits_alone_are_read(kind: str, numbers: list[int]) -> None:
-    """JAX makes its seeds so, with 64-bit types."""
+    """JAX makes its seeds in this way, with 64-bit types."""
     x = torch.tensor(numbers, dtype=torch.int64 if kind == "i64" else torch.uint64)
     words, bytes_ = tt_torch.compile_stablehlo(MASKED.format(kind))(x)
     assert words.tolist() == [n % 2**32 for n in numbers]
@@ -200,7 +200,7 @@ def test_a_mask_whose_high_bits_are_read_is_refused() -> None:
 
 @pytest.mark.parametrize("start", [0, 44, 255])
 def test_a_slice_that_begins_at_a_byte(start: int) -> None:
-    """The latest possible begin, 300, is no byte."""
+    """The latest possible start, 300, does not fit into a byte."""
     text = """func.func @main(%x: tensor<303xf32>, %i: tensor<ui8>, %u: tensor<3xf32>)
         -> (tensor<3xf32>, tensor<303xf32>) {
       %0 = stablehlo.dynamic_slice %x, %i, sizes = [3] : (tensor<303xf32>, tensor<ui8>) -> tensor<3xf32>

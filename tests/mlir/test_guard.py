@@ -39,7 +39,7 @@ def test_the_result_is_that_of_the_passes() -> None:
 
 
 def test_the_server_has_no_pytorch() -> None:
-    """With it, each process that compiles would import PyTorch twice."""
+    """If the server had PyTorch, each process that compiles would import PyTorch twice."""
     code = "import sys, tt_torch.mlir.guard; print('torch' in sys.modules)"
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "False\n"
 
@@ -185,7 +185,7 @@ def test_which_runs_share_a_child() -> None:
 
 
 def test_an_interrupt_leaves_no_late_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The answer of the interrupted question would be taken for that of the next one."""
+    """Otherwise, the next question would get the answer to the interrupted question."""
 
     def interrupted(descriptor: int) -> None:
         raise KeyboardInterrupt
@@ -261,7 +261,7 @@ with make_context():
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_the_child_ends_with_the_users_process(number: int, tmp_path: Path) -> None:
     started = tmp_path / "pid"
-    # A shell that starts a job in the background has it ignore SIGINT, and so would the parent.
+    # A job that a shell starts in the background ignores SIGINT. The parent would ignore it, too.
     usual = functools.partial(signal.signal, signal.SIGINT, signal.default_int_handler)
     code = GUARDED.format(server=ENDLESS.format(path=str(started)))
     parent = subprocess.Popen([sys.executable, "-c", code], preexec_fn=usual, stderr=subprocess.DEVNULL)
@@ -275,7 +275,7 @@ def test_the_child_ends_with_the_users_process(number: int, tmp_path: Path) -> N
 
 
 def _ends(process: int) -> bool:
-    """Whether a process ends within a minute. It counts as ended while nobody has asked for its status."""
+    """Whether a process ends within a minute. It counts as ended, even if nobody has asked for its status."""
     for _ in range(600):
         stat = Path(f"/proc/{process}/stat")
         if not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] == "Z":

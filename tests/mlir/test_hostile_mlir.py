@@ -1,4 +1,4 @@
-"""StableHLO that was made to harm: an error, before anything grows or overflows."""
+"""Hostile StableHLO is an error, before anything grows or overflows."""
 
 import io
 import time
@@ -55,7 +55,7 @@ def test_calls_are_inlined_as_long_as_they_stay_small():
 
 
 def test_a_large_module_may_grow_to_eight_times_its_size(monkeypatch):
-    """Two functions with a call each, and one with 30 calls of a function of one op: 31 ops of the main program."""
+    """The main program calls a function that calls a function of one op 30 times. With its return, it gets 31 ops."""
     monkeypatch.setattr("tt_torch.mlir.stablehlo.flatten.MOST_OPS", 1)
     wide = calls(1, 30)
     assert flattened(wide) == 31
@@ -110,7 +110,7 @@ def test_brackets_that_are_none():
 
 
 def test_bytecode():
-    """It is read without recursion, so that it reaches us."""
+    """MLIR reads bytecode without recursion, so this module reaches our check."""
     context = make_context()
     with context, ir.Location.unknown():
         module = ir.Module.create()

@@ -79,7 +79,7 @@ def elementwise(kind: str, binary: str, unary: str) -> tuple[str, str, str]:
 
 
 def unary_ops() -> str:
-    """The unary ops of StableHLO that one of TTIR's takes the place of, except those that are for positive numbers."""
+    """The unary ops of StableHLO that become a unary op of TTIR, except the ops for positive numbers."""
     names = sorted({f"stablehlo.{name}" for name in ttir.UNARY} | UNARY.keys())
     context = make_context()
     names = [name.removeprefix("stablehlo.") for name in names if context.is_registered_operation(name)]

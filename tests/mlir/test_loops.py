@@ -44,7 +44,7 @@ def text(counter: tuple[str, int, int, int, str]) -> str:
     return COUNTED.format(**dict(zip(("kind", "first", "step", "end", "direction"), counter, strict=True)))
 
 
-@pytest.mark.filterwarnings("error")  # such as NumPy's of a counter that wraps
+@pytest.mark.filterwarnings("error")  # for example, NumPy's warning of a counter that wraps
 @pytest.mark.parametrize("counter", COUNTERS, ids=str)
 def test_counted_loops(counter: tuple[str, int, int, int, str]) -> None:
     x = torch.tensor([0.5, -0.25])
@@ -100,7 +100,7 @@ def test_loops_inside_branches_and_loops_that_begin_at_the_counter_of_another_on
 
 
 def test_a_counter_of_many_shared_terms_takes_no_time() -> None:
-    """Each term is the sum of the one before with itself: 2**60 paths lead to the first."""
+    """Each term adds the term before it to itself, so 2**60 paths lead to the first term."""
     terms = "\n".join(f"%t{i + 1} = stablehlo.add %t{i}, %t{i} : tensor<i32>" for i in range(60))
     end = f"%t0 = stablehlo.constant dense<3> : tensor<i32>\n{terms}\n%end = stablehlo.subtract %t0, %t60 : tensor<i32>"
     counted = text(("i32", 0, 1, 3, "LT")).replace("%end = stablehlo.constant dense<3> : tensor<i32>", end)
@@ -122,6 +122,6 @@ def test_a_counter_of_many_shared_terms_takes_no_time() -> None:
     ],
 )  # fmt: skip
 def test_one_program_has_no_other_loops(program: str, said: str) -> None:
-    """A model has several programs then: see test_splitting.py."""
+    """A model with another loop has several programs: see test_splitting.py."""
     with pytest.raises(UnsupportedOpError, match=f"(?s)^stablehlo.while is not supported.*{said}"):
         compiled(program, [])

@@ -1,7 +1,7 @@
 """Collectives of StableHLO on a mesh, compared with their specification, and with StableHLO's interpreter.
 
-The interpreter runs each chip in a thread of its own, and has as many threads as the machine has cores. Now and then,
-its threads wait for each other without end in a reduce_scatter, and it ends the process.
+The interpreter runs each chip in a thread of its own, and has as many threads as the machine has cores. In a
+reduce_scatter, its threads sometimes wait for each other without end. Then the interpreter ends the process.
 """
 
 import os
@@ -68,7 +68,8 @@ def interpreted(text, mesh, values):
 
 
 def combined(combining, values, mesh, line):
-    """In the order of the chips, rounded after each. For all chips, this is done in each column, then over columns."""
+    """Combines values in the order of the chips, and rounds after each one. For all chips, it first combines the values
+    of each column, and then the results of the columns."""
     if line == "all" and min(mesh) > 1:
         columns = [values[column :: mesh[1]] for column in range(mesh[1])]
         values = [combined(combining, column, mesh, "columns") for column in columns]
@@ -129,7 +130,7 @@ def test_types(op, element, mesh):
 
 @pytest.mark.parametrize("element", ["i8", "ui8", "i16"])
 def test_sums_of_small_integers_wrap(element):
-    """Also inside of a program: the sum is divided after it has wrapped."""
+    """The sum also wraps inside of a program. Here, it is divided after it has wrapped."""
     operand = f"tensor<64x{element}>"
     body = f"""%s = "stablehlo.all_reduce"(%x) ({{ ^bb0(%a: tensor<{element}>, %b: tensor<{element}>):
         %c = stablehlo.add %a, %b : tensor<{element}>

@@ -1,4 +1,4 @@
-"""Programs that are nearly those of the IR tests of TTIR's passes: one operand, number or reader is another one.
+"""The programs of the IR tests of TTIR's passes with one change: another operand, number, flag or reader.
 
 A pass that matches too much changes the results of some of them. Each program is run with and without its pass.
 """
@@ -45,7 +45,7 @@ def another_operand(module: ir.Module, draw: random.Random) -> bool:
 
 @CHANGES.append
 def another_number(module: ir.Module, draw: random.Random) -> bool:
-    """A float becomes another one; an element of a list of integers changes places with another one."""
+    """A float becomes another float, or the integers of a list get another order."""
     places = _attributes(module, ir.FloatAttr, ir.DenseI64ArrayAttr)
     if places:
         op, name = draw.choice(places)
@@ -99,7 +99,7 @@ def near(text: str, draw: random.Random) -> Iterator[str]:
                 yield str(module)
 
 
-# apply-dtype changes results as it is meant to.
+# The step apply-dtype is left out, because it is meant to change results.
 @pytest.mark.parametrize(("text", "step"), modules(TTIR[1:]))
 def test_results_stay(text: str, step: str) -> None:
     draw = random.Random(text)

@@ -1,4 +1,4 @@
-"""The optimizer asks an op model, here one of Python, which forms of an op there are and how much L1 each takes."""
+"""The optimizer asks an op model which forms of an op exist and how much L1 each takes. The tests' model is Python."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def test_levels(options, level):
 
 @pytest.mark.parametrize(("width", "splits"), [(256, True), (250, False)])
 def test_a_norm_is_split_only_if_its_rows_are_whole_tiles(width, splits):
-    """Each core would count the padding of its last tile as elements of the row."""
+    """Otherwise, each core would count the padding of its last tile as elements of the row."""
     model = nn.Sequential(nn.Linear(256, width), nn.LayerNorm(width), nn.ReLU()).eval()
     config = CompilerConfig(dtype="bf16", optimization_level=2)
     message = decode(tt_torch.compile_model(model, (torch.randn(512, 256),), config).binary)
@@ -103,8 +103,8 @@ FEW = 96 * 1024  # bytes of the buffers and the tensors of ops without copies
     zip(COPYING, [INSIDE, INSIDE, INSIDE, ALWAYS, NEVER, ALWAYS, NEVER], strict=True),
 )
 def test_copies_of_ops_that_move_tiles_are_counted(name, copies, monkeypatch):
-    """The library copies tensors for ops that begin or end inside of a tile, which takes more than the few tiles of
-    others. `copies` is for 128 rows and columns, and for 100."""
+    """The library copies tensors for ops that begin or end inside of a tile. Other ops take only a few tiles. `copies`
+    says whether there are copies for 128 rows and columns, and for 100."""
     counted, choose = [], pipeline.optimize
     monkeypatch.setattr(pipeline, "optimize", lambda *arguments: counted.append(choose(*arguments)))
     for size in (128, 100):
@@ -175,7 +175,7 @@ def windows(draw):
 @settings(deadline=None)
 @given(windows(), st.integers(1, 40))
 def test_pixels_that_a_core_needs(a, rows):
-    """All pixels of the padded images are numbered, and a core needs those from its first to its last one."""
+    """All pixels of the padded images are numbered. A core needs the pixels from its first to its last number."""
     top, bottom, left, right = a["padding"]
     height, width = a["input_height"] + top + bottom, a["input_width"] + left + right
     (kh, kw), (sh, sw), (dh, dw) = a["kernel_size"], a["stride"], a["dilation"]

@@ -1,4 +1,4 @@
-"""The option `optimizer_overrides`: programs have what it asks for, compute the same values, or are refused."""
+"""The option `optimizer_overrides`: programs follow it and compute the same values, or they are refused."""
 
 from __future__ import annotations
 

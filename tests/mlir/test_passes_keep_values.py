@@ -26,8 +26,8 @@ TTIR += [f"ttir/{name}" for name in "fuse_activations fuse_normalization fuse_ro
 TTIR += ["ttir/turn_tiles"]
 TTNN = [f"ttnn/{name}" for name in "const_eval deallocate layouts optimize prepare_convolutions workarounds".split()]
 DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16, "i32": torch.int32, "ui8": torch.uint8}
-# Modules that are right only after the pass: TTNN has no batch normalization, and if there are fewer queries than keys,
-# it means another mask by `is_causal`.
+# Modules that are right only after the pass. TTNN has no batch normalization. If there are fewer queries than keys,
+# `is_causal` means another mask in TTNN.
 NEEDED = ("ttir.batch_norm_inference", "is_causal = true")
 # Steps that are there for Tenstorrent's library, for speed or for memory. Results are right without them.
 OPTIONAL = ("workarounds", "prepare-convolutions", "const-eval", "optimize", "legality", "deallocate")

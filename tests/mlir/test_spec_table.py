@@ -58,7 +58,7 @@ def test_each_program_has_its_op() -> None:
 
 
 def merged(specs: Sequence[Spec]) -> str:
-    """The programs as one, which returns the values of all."""
+    """One program that has the ops of all programs and returns the values of all."""
     arguments, lines = [], []
     for number, spec in enumerate(specs):
         arguments += [f"%r{number}{name}: {kind}" for name, kind in zip("abcd", spec.arguments, strict=False)]
@@ -88,6 +88,6 @@ def test_the_device_computes_what_the_op_means(group: int) -> None:
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_an_op_without_a_form_on_the_device_is_refused(name: str) -> None:
-    """The error names the op, or the one that makes its token or its future value."""
+    """The error names the op, or the op that makes its token or its future value."""
     with pytest.raises(UnsupportedOpError, match=rf"stablehlo\.({name}|create_token|async_start) is not supported"):
         tt_torch.compile_stablehlo(SPECS[name].text())

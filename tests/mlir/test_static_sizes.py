@@ -1,4 +1,4 @@
-"""Sizes that constants give become static; open sizes are errors; and ops on nothing."""
+"""Sizes that constants give become static, and open sizes are errors. Ops on empty tensors are tested, too."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SPREAD = "stablehlo.dynamic_broadcast_in_dim %a, %s, dims = [1] : (tensor<3xf32>
 CONV = "stablehlo.convolution(%a, %b) dim_numbers = [b, f, 0]x[o, i, 0]->[b, f, 0], window = {}"
 ONE = "{batch_group_count = 1 : i64, feature_group_count = 1 : i64}"
 T, X, Y = "tensor<2x3xf32>", randn(3), randn(6)
-# The comparator treats all zeros as equal, by a constant outside of it.
+# The comparator treats all zeros as equal. It reads a constant from outside.
 SORT = """%k = stablehlo.constant dense<0.0> : tensor<f32>
 %0 = "stablehlo.sort"(%a) ({
 ^bb0(%x: tensor<f32>, %y: tensor<f32>):

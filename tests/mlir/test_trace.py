@@ -1,4 +1,4 @@
-"""enable_trace: the binary has the recording that tt-mlir writes, and gives the values that it gives without."""
+"""With enable_trace, the binary has the recording that tt-mlir writes. It gives the same values as without it."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ def numbered(part, known):
 def form(message):
     """Inputs, ops and outputs of each program of a recording, by name.
 
-    Left out are ops that free memory, because tt-mlir also frees what the host has; loads of cached values, whose order
-    differs; and all recorded ops but the last, of which compilers choose others.
+    The result has no ops that free memory, because tt-mlir also frees what the host has. It has no loads of cached
+    values, because their order differs. Its recorded ops are only the copies, because compilers choose other ops.
     """
     programs, found = message["programs"], {}
     for program in programs:
@@ -129,7 +129,7 @@ def test_packages_have_the_recording(tmp_path):
 
 
 def test_one_copy_per_input_and_result_is_added():
-    """The cost of a call counts these, and the recorded ops once."""
+    """The cost of a call counts these copies, and it counts the recorded ops once."""
     model, x = nn.Sequential(nn.Linear(8, 4), nn.Softmax(-1)).eval(), torch.randn(2, 8)
     plain, recorded = (tt_torch.compile_model(model, (x,), config).binary for config in (WITHOUT, WITH))
     ops = [op.name for op in device_ops(decode(plain))]
@@ -227,7 +227,7 @@ def test_states_are_recorded(made):
 
 
 def test_a_second_run_of_the_recorded_ops_changes_nothing(made):
-    """A device runs them twice in the first call. Here, the host puts back only what is a result of the program."""
+    """A device runs the recorded ops twice in the first call. Here, the host puts back only results of the program."""
     model = Cache()
     run = torch.compile(model, backend=tt_torch.backend, options=BackendOptions(compiler_config=WITH))
     for position in range(3):

@@ -80,7 +80,7 @@ def test_weights_that_are_prepared_as_one_row_per_channel(changed: dict[str, Any
     assert windows.one_row_per_channel(attributes, None) == other
 
 
-@pytest.mark.parametrize("kind", ["f32", "bf16", "i32", "ui8"])  # a reduction, unlike a pool, widens all others
+@pytest.mark.parametrize("kind", ["f32", "bf16", "i32", "ui8"])  # a reduction widens all other types; a pool does not
 @pytest.mark.parametrize("op", ["maximum", "minimum"])
 @pytest.mark.parametrize("inside", [False, True])
 def test_a_reduction_from_the_end_of_its_type_is_one_op(kind: str, op: str, inside: bool) -> None:

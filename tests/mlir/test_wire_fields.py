@@ -1,4 +1,4 @@
-"""The fields of its wire table that an op of TTNN writes, and the parts of a sharded tensor."""
+"""The fields that an op of TTNN writes in its wire table, and the parts of a sharded tensor."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tt_torch.mlir import ods
 from tt_torch.mlir.ttnn import dialect
 from tt_torch.mlir.ttnn.layout import Layout, memory_config
 
-# Fields that are derived for every op that has them, and the type of a union, which its member says.
+# Fields that are derived for every op that has them, and types of unions: the member of a union says its type.
 ALWAYS = {
     "memory_config",
     "memcfg",

@@ -230,7 +230,7 @@ def test_each_damage_is_found(saved: Path, tmp_path: Path) -> None:
 
 
 def behind_the_last(manifest: Any) -> Any:
-    """A view that is the result after the last one."""
+    """A view whose position is one after the last result."""
     return {str(len(manifest["places"])): {"input": 0, "shape": [2], "strides": [1], "offset": 0}}
 
 
@@ -316,7 +316,7 @@ def test_a_damaged_program_with_the_right_hash(saved: Path, tmp_path: Path) -> N
 
 
 def resident(kind: str) -> int:
-    """Kibibytes of this process in memory: of mapped files for RssFile, otherwise for RssAnon."""
+    """This process's memory in kibibytes: mapped files if `kind` is RssFile, anonymous memory if it is RssAnon."""
     line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(kind))
     return int(line.split()[1])
 

@@ -48,7 +48,7 @@ class Memory:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_tensor_takes_the_smallest_free_block_that_fits(seed):
-    """A model of one bank: the free blocks by their address, and those of the tensors."""
+    """The test has a model of one bank: its free blocks by their address, and the blocks of the tensors."""
     chance, memory = random.Random(seed), Memory(24)
     free, held, peak = {0: 24}, [], 0
     for _ in range(150):

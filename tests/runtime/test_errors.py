@@ -32,7 +32,7 @@ def test_truncated_file():
 
 @pytest.mark.parametrize("read", [Binary, decode])
 def test_every_part_of_a_file_is_needed(read):
-    """The length prefix of each shorter file agrees with it. The file itself may end with up to 3 bytes of padding."""
+    """The length prefix of each shorter file is right. The file itself may end with up to 3 bytes of padding."""
     for length in range(4, len(DATA) - 3):
         with pytest.raises(errors.BinaryFormatError):
             read((length - 4).to_bytes(4, "little") + DATA[4:length])
@@ -109,7 +109,7 @@ def test_exhausted_device_lists_buffers_and_recovers():
     big = Executable(Binary(chain_of_adds(3, (1024, 1024))), device=device)
     with pytest.raises(errors.DeviceMemoryError, match=r"DRAM of the device is exhausted: input 0 1024x1024") as caught:
         big([torch.rand(1024, 1024)] * 2)
-    assert isinstance(caught.value, torch.OutOfMemoryError)  # what code that reduces its batch size catches
+    assert isinstance(caught.value, torch.OutOfMemoryError)  # code that reduces its batch size catches this class
     assert isinstance(caught.value, MemoryError)
     assert device.memory_stats()["dram"]["allocated"] == 0
     small = Executable(Binary(DATA), device=device)

@@ -1,7 +1,7 @@
-"""The exact emulated device against values of Tenstorrent's kernels.
+"""The exact emulated device is compared with values of Tenstorrent's kernels.
 
-`data/golden/blackhole.json` names 40 calls of `ttnn` 0.81.1 on Tenstorrent's functional simulator of Blackhole, and the
-arrays of each in `blackhole.npz`; int16 arrays are the bits of bfloat16. It is no silicon.
+`data/golden/blackhole.json` names 40 calls of `ttnn` 0.81.1 on Tenstorrent's functional simulator of Blackhole. It also
+names the arrays of each call in `blackhole.npz`. int16 arrays are the bits of bfloat16. The simulator is no silicon.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def test_every_element_is_that_of_the_kernel(name):
 
 @pytest.mark.parametrize("name", [name for name, call in CALLS.items() if call.get("fidelity") == "LoFi"])
 def test_the_fast_device_computes_with_all_bits(name):
-    """Which also shows that the values above can tell the two devices apart."""
+    """This also shows that the values above differ between the two devices."""
     got, want = run(name, exact=False)
     assert (got == want).float().mean() < 0.5
 
@@ -93,9 +93,9 @@ sides = st.integers(0, 70)
 
 @given(st.data())
 def test_products_that_no_rounding_changes(data):
-    """Whole numbers of 7 and of 5 bits, whose products and sums need no more bits than the matrix unit keeps.
+    """The operands are whole numbers of 7 and of 5 bits. The matrix unit keeps all bits of their products and sums.
 
-    In float32 registers their sum is below 2^24; in bfloat16 registers it must be at most 256.
+    In float32 registers, the sum is below 2^24. In bfloat16 registers, the sum must be at most 256.
     """
     m, k, n = data.draw(sides), data.draw(sides), data.draw(sides)
     batches = data.draw(st.sampled_from([((), ()), ((3,), (3,)), ((2, 1), (3,)), ((), (2,)), ((0,), ())]))
@@ -127,7 +127,8 @@ def test_one_product_of_four_passes_is_that_of_the_operands_bits(x, y):
 
 
 def test_bfloat16_registers_lose_small_terms():
-    """1024 and then nine tiles of 0.5: to a bfloat16 register, whose unit is 8, a tile's half adds nothing."""
+    """The sum is 1024 plus two terms of 0.5 in each of nine tiles. At 1024, a bfloat16 register has the unit 8, so the
+    terms of one tile do not change it."""
     a, b = torch.zeros(1, 320).bfloat16(), torch.ones(320, 1).bfloat16()
     a[0, 0], a[0, 32::16] = 1024, 0.5
     for float32, want in ((True, 1024 + 18 * 0.5), (False, 1024)):
@@ -170,7 +171,7 @@ def test_reductions_that_are_no_product_with_ones(kind, dtype, dims):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_a_residual_is_added_to_the_rounded_product(dtype):
-    """The library adds a bias of as many rows as the result in a kernel of its own."""
+    """If a bias has as many rows as the result, the library adds it in a separate kernel."""
     torch.manual_seed(0)
     linear, x = torch.nn.Linear(64, 64, bias=False).to(dtype), torch.randn(40, 64).to(dtype)
     options = BackendOptions(devices=[Device(exact=True)])

@@ -74,8 +74,8 @@ def test_memory_statistics(space, other, banks):
     device = Device()
     executable = Executable(Binary(chain_of_adds(5, (64, 64), buffer=space.upper())), device=device)
     x, y = torch.rand(64, 64), torch.rand(64, 64)
-    # The most tensors are two inputs, a value and its successor. Each has four tiles in as many banks. At the last run,
-    # two tensors are resident, but the inputs are not these.
+    # A run holds at most four tensors: two inputs, a value and its successor. Each has four tiles, in four banks.
+    # At the last run, two tensors are still resident, but the run does not use them as inputs.
     for resident, held, most in ((), 0, 4), ((0, 1), 2, 4), ((), 2, 6):
         executable([x, y], resident)
         stats = device.memory_stats()
@@ -88,9 +88,9 @@ HELD = ["Float32", "BFloat16", "Int32", "UInt32", "UInt16", "UInt8", *facts.BLOC
 
 
 def resident(dtype, shape, tile):
-    """For an input of a program: its description in the binary, its buffer (label, bytes), and all memory it reserves.
+    """Makes the input of a program resident.
 
-    The input is made resident.
+    Returns the input's description in the binary, its buffer (label, bytes), and all bytes that are allocated.
     """
     maker, device = Maker(), Device()
     x = maker.input(shape, dtype, tile=tile)
@@ -294,7 +294,7 @@ def convolution(batch):
 
 
 def test_batch_sizes_share_a_weight():
-    """Each program packs the weight in its own way, and they are called in turn."""
+    """Each program packs the weight in its own way. The programs are called in turn."""
     device, w = Device(), torch.randn(16, 16, 3, 3)
     programs = {batch: Executable(Binary(convolution(batch)), device=device) for batch in (1, 2, 3, 4, 5, 6)}
     for batch, executable in [*programs.items()] * 2:

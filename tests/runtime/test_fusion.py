@@ -65,7 +65,7 @@ def test_fused_equals_single(program, tail, dtype, torch_dtype, tolerance, resid
 
 @pytest.mark.parametrize("reader", ["ConcatOp", "EltwiseUnaryCompositeOp", "program"])
 def test_a_product_with_a_second_reader_is_kept(reader):
-    """The readers have it in a list, in a union, or as a result of the program."""
+    """The product is read as an element of a list, as a field of a union, or as a result of the program."""
     maker = Maker()
     a, b = torch.randn(8, 8), torch.randn(8, 8)
     y = maker.op("MatmulOp", a=maker.input((8, 8)), b=maker.input((8, 8)), out=maker.tensor((8, 8)))
@@ -98,7 +98,7 @@ def kernels_of(data, inputs, resident):
 
 
 LEFT = {"kept": {"aten::clamp_min"}, "Add+Gelu": {"aten::gelu"}}
-# The value between two ops is rounded to bfloat16. Only a relu is the same before and after that.
+# The value between two ops is rounded to bfloat16. Only a relu gives the same before and after this rounding.
 KERNELS = {"Add": "aten::add", "Gelu": "aten::gelu", "Relu": "aten::clamp_min", "kept": "aten::add"}
 
 
@@ -133,7 +133,7 @@ def test_a_product_and_its_tail_run_as_one_kernel(program, tail, dtype, torch_dt
     ],
 )
 def test_which_weights_are_packed(a, b, bias, packed):
-    """Those of one matrix, with a bias that depends on the column only."""
+    """A weight is packed if it is one matrix, and if there is no bias or the bias depends on the column only."""
     maker = Maker()
     shapes = [a, b] if bias is None else [a, b, bias]
     operands = dict(zip(("a", "b", "bias"), (maker.input(shape) for shape in shapes), strict=False))

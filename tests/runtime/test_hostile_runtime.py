@@ -1,4 +1,4 @@
-"""Files that were made to harm: what a kernel reads is what its file describes, and a small file costs little."""
+"""Hostile files: a kernel reads only the memory that the file describes, and a small file costs little."""
 
 import ctypes
 import mmap
@@ -13,7 +13,7 @@ from tt_torch.errors import BinaryFormatError, TTTorchError
 from tt_torch.runtime import Binary, Device, Executable
 from tt_torch.wire.decode import decode
 
-MOST_SECONDS, MOST_BYTES = 5.0, 1 << 29  # of refusing a file, whatever it asks for
+MOST_SECONDS, MOST_BYTES = 5.0, 1 << 29  # limits for the refusal of any file
 
 CONVOLUTION = {
     "batch_size": 1, "input_height": 4, "input_width": 4, "in_channels": 8, "out_channels": 8, "groups": 1,
@@ -61,7 +61,8 @@ PREPARED = {
 @pytest.mark.parametrize("op", PREPARED)
 @pytest.mark.parametrize("between", [None, "ToLayoutOp", "TypecastOp", "LoadCachedOp"])
 def test_prepared_values_are_for_convolutions_only(op, between):
-    """Their described shape is the library's, here a larger one than they have: others would read beyond them."""
+    """A file describes prepared values with the library's shape, which is larger here than the values that we keep.
+    Other ops would read beyond the values."""
     field, shape = PREPARED[op]
     maker = Maker()
     main = maker.program
@@ -212,7 +213,7 @@ def test_pooling_with_absurd_padding(kind):
 
 
 class little:
-    """Fails if what is inside takes long or much memory, more than the process has taken before."""
+    """Fails if the block takes too much time, or takes much more memory than the process has taken before."""
 
     def __enter__(self):
         self.start, self.peak = time.process_time(), self.most()
@@ -280,12 +281,12 @@ TOO_DEEP = "calls between programs are more than 8 deep"
 
 def test_calls_between_programs_are_at_most_eight_deep():
     Executable(Binary(calls(8).binary()))
-    for deep in (9, 50_000):  # a recursion as deep as the second would need more than the stack
+    for deep in (9, 50_000):  # a recursion of 50,000 levels would overflow the stack
         refused(calls(deep), match=TOO_DEEP)
 
 
 def test_the_depth_of_calls_counts_on_the_longest_way():
-    """The first program calls the second, and then the last, which calls the second, too."""
+    """The first program calls the second program, and then the last one. The last program calls the second one, too."""
     for deep in (7, 8):
         maker = calls(deep)
         maker.begin("last")
@@ -315,7 +316,7 @@ def test_programs_that_call_each_other_twice():
 
 
 def test_long_programs_are_planned_in_time():
-    """20,000 products, each of which could take the next op with it."""
+    """Each of the 20,000 products could be fused with the next op."""
     maker = Maker()
     x, w = maker.input((1, 1)), maker.input((1, 1))
     for _ in range(20_000):

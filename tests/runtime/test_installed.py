@@ -31,7 +31,7 @@ def test_nothing_is_unresolved(library):
 def test_rpath(library):
     data = library.read_bytes()
     assert b"\0" + RPATHS[library] + b"\0" in data
-    # The strings of the dynamic section, and those of checks in headers, have no absolute path.
+    # The strings of the dynamic section and the strings of checks in headers have no absolute path.
     assert not re.findall(rb"/\w[\x21-\x7e]*/(?:site-packages|tt_torch|build)/", data)
 
 

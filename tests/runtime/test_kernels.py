@@ -1,4 +1,4 @@
-"""A row per op, and per function or way that an op has: a program of that op against plain PyTorch."""
+"""Each row is a program of one op, compared with plain PyTorch. An op has a row for each of its functions or modes."""
 
 import pytest
 import torch
@@ -237,7 +237,7 @@ def other_values(x):
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
 def test_each_chip_of_a_mesh_computes_with_its_own_values(row):
-    """What a kernel keeps from one of its steps to the next one must be that of the chip."""
+    """A kernel may keep a value from one of its steps to the next step. Each chip must have its own value."""
     chips = [list(row.operands.values()), [other_values(x) for x in row.operands.values()]]
     alone = Executable(Binary(program(row, torch.float32, DEFAULT)))
     expected = [alone([x.clone() for x in operands]) for operands in chips]

@@ -138,13 +138,13 @@ def test_a_submesh_lies_in_its_mesh(shape, offset):
 
 
 def libraries():
-    """The open files of host code."""
+    """The number of open files of host code."""
     paths = [f"/proc/self/fd/{name}" for name in os.listdir("/proc/self/fd")]
     return sum("tt_host_code" in os.readlink(path) for path in paths if os.path.islink(path))
 
 
 def test_host_code_that_does_not_fit_into_memory():
-    """The system writes less of the library than there is."""
+    """The system writes only a part of the library, because of its limit for the size of a file."""
     opened = libraries()
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))

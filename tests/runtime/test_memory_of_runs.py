@@ -17,7 +17,7 @@ TILE_BYTES = 4096  # of float32
 
 
 def sharded(shape, layout, shard, cores, tile=True, dtype="Float32", buffer="L1"):
-    """The bytes that an input takes on the device, and the peak of a program that only has this input."""
+    """The bytes that an input takes on the device, in a program that only has this input."""
     maker = Maker()
     x = maker.input(shape, dtype, buffer, tile)
     (first, last) = cores
@@ -68,10 +68,11 @@ def test_intermediates_share_host_memory():
 
 @pytest.fixture(autouse=True, scope="module")
 def _all_memory_is_known():
-    """PyTorch knows the sizes of all memory that is taken from here on, not only of that which a profiler sees.
+    """From here on, PyTorch records the size of all memory that is taken, and not only while a profiler runs.
 
-    Otherwise, memory that was taken before a profiler began has no size when it is freed, or the size of other memory
-    that was at its address. The flag is one of c10's: CPUAllocator.cpp of PyTorch 2.13.
+    Otherwise, PyTorch does not know the size of memory that was taken before the profiler began. When this memory is
+    freed, it has no size, or the size of other memory that was at its address. The flag belongs to c10: see
+    CPUAllocator.cpp of PyTorch 2.13.
     """
     c10 = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libc10.so"))
     flag = ctypes.c_bool.in_dll(c10, "FLAGS_caffe2_report_cpu_memory_usage")
@@ -88,9 +89,9 @@ def events_of(call):
 
 
 def memory_of(call):
-    """The most bytes that PyTorch's allocator held during a call and those that it holds after it.
+    """The most bytes that PyTorch's allocator held during a call, and the bytes that it holds after the call.
 
-    Both numbers are the difference to the bytes that it held before.
+    Both numbers are relative to the bytes that it held before the call.
     """
     held = highest = 0
     for event in events_of(call):
@@ -113,7 +114,7 @@ def test_values_outside_the_shared_memory_are_freed_after_their_last_reader():
 
 
 def constant_of(count, shape=(8, 8), result=(8, 8), name="added"):
-    """main(x, w, ...) = x + const_eval(w, ...), the sum of what does not change, repeated until it fills `result`."""
+    """main(x, w, ...) = x + const_eval(w, ...). const_eval adds the weights, and repeats the sum to fill `result`."""
     maker = Maker()
     x, *weights = maker.input(result), *(maker.input(shape) for _ in range(count))
     total, out = maker.tensor(result), maker.tensor(result)
@@ -166,7 +167,7 @@ def test_a_constant_is_computed_once_per_device():
 
 @pytest.mark.parametrize("buffer", ["DRAM", "host"])
 def test_a_resident_tensor_holds_its_values_once(buffer):
-    """In a copy on the device, or in the memory of its source, which it keeps."""
+    """The values are in a copy on the device, or in the memory of the source, which the resident tensor keeps."""
     maker, kept = Maker(), []
     maker.input((128, 128), buffer=buffer)
     spec, device = Executable(Binary(maker.binary())).inputs[0], Device()
@@ -202,7 +203,7 @@ def test_packed_weights_replace_the_plain_one_and_each_other():
 
 
 def test_equal_names_of_unlike_constants():
-    """Two programs may say the same hash, although their constants have other shapes."""
+    """Two programs may have the same hash, although their constants have other shapes."""
     device, w = Device(), torch.rand(8, 8)
     for result in ((8, 8), (16, 8), (8, 24), (8, 8)):
         x = torch.rand(result)

@@ -22,7 +22,7 @@ def grid(*choices):
 
 
 def one_op(mesh, op, given, made, dtype="Float32", **attributes):
-    """A program of one op: the shapes of its operand and of its result are those of a chip."""
+    """A program of one op. `given` and `made` are the shapes of the operand and the result on one chip."""
     maker = Maker(mesh)
     x = maker.input(given, dtype)
     return maker.binary(maker.op(op, **{"in": x}, out=maker.tensor(made, dtype), **attributes))
@@ -38,12 +38,12 @@ def values(shape, dtype):
 
 
 def blocks(x, mesh):
-    """The parts of (0, 1) by row and column."""
+    """The parts of x on each row and column of the mesh. Rows split dimension 0, and columns split dimension 1."""
     return [list(row.chunk(mesh[1], 1)) for row in x.chunk(mesh[0], 0)]
 
 
 def along(grid, axis, function):
-    """Applies a function of the parts in a group, which returns as many, to the groups along an axis."""
+    """Applies a function to each group of parts along an axis. The function returns as many parts as it gets."""
     if axis == 1:
         return [function(row) for row in grid]
     columns = [function(list(column)) for column in zip(*grid, strict=True)]

@@ -61,9 +61,9 @@ def test_programs(name):
 
 
 def test_fused_attention():
-    """The plugin makes such an op at level 2, and rounds the operands to bfloat16."""
+    """The plugin makes fused attention ops at level 2, and rounds their operands to bfloat16."""
     torch.manual_seed(0)
-    zero = torch.zeros(())  # the value of rows that are masked completely, of which there are none
+    zero = torch.zeros(())  # the value of rows that are masked completely; there are no such rows
     inputs = [*torch.randn(3, 2, 4, 64, 32), torch.randn(1, 1, 64, 64), zero]
     query, key, value, mask, _ = (x.bfloat16() for x in inputs)
     middle = F.scaled_dot_product_attention(query, key, value, is_causal=True, scale=0.3)
@@ -72,7 +72,7 @@ def test_fused_attention():
     torch.testing.assert_close(result, expected.float(), rtol=2**-7, atol=2**-10)
 
 
-# On eight chips. x: the mesh's second axis splits the columns of the input; the sum is over the chips' parts.
+# Programs on eight chips: the input's shape, the shardings of input and result, and a function of the whole input x.
 COLLECTIVES = {
     "all_gather": ((256, 1024), (None, 1), (None, None), lambda x: x),
     "psum": ((256, 1024), (None, 1), (None, None), lambda x: sum(x.chunk(8, 1))),

@@ -1,4 +1,4 @@
-"""Programs of random ops compute what PyTorch does, wherever their values lie in memory and however they are fused.
+"""Random programs compute the same as PyTorch, for all places of their values in memory and for all fusions.
 
 All values are whole numbers, so results are exact.
 """
@@ -19,7 +19,7 @@ BINARY = {"Add": torch.add, "Subtract": torch.sub}
 
 
 class Program:
-    """A random program: its message, and each value of it with its tensor in PyTorch."""
+    """A random program. `maker` has its message, and `values` has each value with its tensor in PyTorch."""
 
     def __init__(self, seed):
         self.chance, self.maker = random.Random(seed), Maker()
@@ -55,7 +55,7 @@ class Program:
             self.add("EltwiseBinaryOp", BINARY[name](a, b), type=name, lhs=first, rhs=second)
 
     def product(self):
-        """A product with small numbers, which a relu or an add may follow."""
+        """Adds a product of small numbers, and then a unary or a binary op."""
         first, a = self.pick(lambda t: t.shape == (8, 8) and t.dtype == torch.float32 and t.abs().max() < 1000)
         second, b = self.values[0]
         if a.shape == (8, 8) and a.dtype == torch.float32 and a.abs().max() < 1000:
@@ -72,7 +72,7 @@ class Program:
         self.add("PermuteOp", x.permute(order), permutation=order, **{"in": ref})
 
     def sums(self):
-        """A kernel that allocates its result."""
+        """Adds an op whose kernel allocates its result."""
         ref, x = self.pick(lambda t: t.abs().max() < 1000)
         self.add("CumSumOp", x.cumsum(0).to(x.dtype), dim=0, **{"in": ref})
 
@@ -119,6 +119,6 @@ def test_random_programs(seed):
     executable.set_callback(lambda op, where, info, name, outputs: seen.setdefault(where, (op, outputs[0].clone())))
     executable(given)
     for where, (op, want) in program.results.items():
-        if op not in VIEWS or where in seen:  # a view of memory that never moves is made once, when it is planned
+        if op not in VIEWS or where in seen:  # a view of memory that never moves is made once, when the run is planned
             assert seen[where][0] == op and torch.equal(seen[where][1], want)
     assert all(map(torch.equal, given, program.inputs))

@@ -31,7 +31,8 @@ def test_each_call_uses_its_own_inputs():
 
 
 def test_a_constant_of_the_device_is_written_as_inputs_of_the_host_are():
-    """It is on the device, but not among the inputs that stay there: the program of the tensors does not take it."""
+    """The constant is on the device, but it does not count as an input that stays there. The program that allocates the
+    tensors does not take it."""
     path = FILE.with_name("trace_constant.ttnn")
     torch.manual_seed(0)
     first, second, executable = torch.nn.Linear(32, 64), torch.nn.Linear(64, 32), Executable(Binary.load(path))
@@ -57,7 +58,7 @@ def test_each_call_runs_the_recorded_ops_once():
 
 
 class File:
-    """The file, to be changed. `op` gives the table of an op of a program."""
+    """The message of the file, with methods that change its programs."""
 
     def __init__(self):
         self.message = decode(FILE.read_bytes())
@@ -172,7 +173,7 @@ def test_parts_of_recordings_outside_of_them(op):
 
 
 def recording(*places):
-    """Programs that record a + 2 b. `places` has, for a and b, "DRAM" for an input on the device, or "host"."""
+    """Programs that record a + 2 b. `places` has the places of a and b: "DRAM" for the device's memory, or "host"."""
     maker = Maker()
     out, shape = maker.tensor((2, 2)), (2, 2)
     operands = [maker.input(shape, buffer=place) for place in places]

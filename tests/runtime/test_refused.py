@@ -65,7 +65,7 @@ def messages():
 
 
 def test_each_op_has_one_kernel():
-    """The tables at the ends of the files have it once."""
+    """The tables at the ends of the files have each op once."""
     ops = [op for file in KERNELS.glob("*.cpp") for op in re.findall(r'\{"(\w+Op)", \w+\}', file.read_text())]
     assert len(ops) == len(set(ops)) > 80
 

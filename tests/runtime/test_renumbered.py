@@ -72,7 +72,7 @@ COUNTS = ((4, 8), "Int32")
 
 
 def program(op, operands, result, schema=schemas.DEFAULT, **attributes):
-    """The binary of one op. `operands` maps the op's fields to (shape, data type); `result` is such a pair."""
+    """The binary of one op. `operands` maps the op's fields to pairs (shape, data type). `result` is a pair, too."""
     maker = Maker()
     refs = {field: maker.input(*given) for field, given in operands.items()}
     return maker.binary(maker.op(op, **refs, out=maker.tensor(*result), **attributes), schema=schema)

@@ -1,4 +1,4 @@
-"""Ops with several results in a program for a mesh: each chip gets its own results, not those of the last chip."""
+"""Ops with several results in a program for a mesh: each chip gets its own results, not the last chip's."""
 
 import pytest
 import torch

@@ -1,5 +1,5 @@
 """Convolutions of bfloat16 whose kernels are wide and have few channels. Eager PyTorch is no reference for them: on
-processors with AMX, its sums are wrong. Each result here is that of float32, rounded once."""
+processors with AMX, its sums are wrong. Each expected result is computed in float32, rounded once."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ class Maker:
         return message
 
     def has_values(self, field):
-        """False for an enum or a union of which the schema has no member, since no file of its writer has one."""
+        """False if the field is an enum or a union without members in the schema. No file of its writer has one."""
         if field.ref not in self.schema.enums:
             return True
         enum = self.schema.enum(field.ref)

@@ -1,4 +1,4 @@
-"""Programs with the programs that they call in place."""
+"""Programs in which each call is replaced by the program that it calls."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ MATRIX = ((2, 2), "Float32", "DRAM")
 
 
 def test_a_recording_counts_as_in_later_calls():
-    """It writes two inputs and runs seven recorded ops; nothing is allocated, warmed up or recorded."""
+    """A later call writes two inputs and runs seven recorded ops. It does not allocate, warm up or record anything."""
     message = decode(TRACE.read_bytes())
     found = list(device_ops(message))
     assert [op.name for op in found] == [

@@ -1,4 +1,4 @@
-"""`decode` of bytes that are no valid file raises BinaryFormatError, within short time and bounded memory."""
+"""`decode` raises BinaryFormatError for bytes that are no valid file. It needs little time and bounded memory."""
 
 import random
 import struct
@@ -89,7 +89,7 @@ def test_messages_say_what_is_wrong(data, words):
 
 
 def test_a_schema_hash_outside_of_the_file_is_named():
-    """Either the field lies there, or the text that it refers to."""
+    """In one file, the field lies outside. In the other file, the text that it refers to lies outside."""
     root = 4 + struct.unpack_from("<I", SMALL, 4)[0]
     place = root - struct.unpack_from("<i", SMALL, root)[0] + 6  # of the second field's offset in the table
     field = root + struct.unpack_from("<H", SMALL, place)[0]

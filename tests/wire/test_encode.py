@@ -139,7 +139,7 @@ def test_an_exception_in_a_values_own_code_is_passed_on():
 
 
 def test_a_message_that_changes_while_it_is_encoded():
-    """A value may remove elements from its own list while it is read. The encoder does not read them any more."""
+    """A value may remove elements from its own list while it is read. The encoder skips the removed elements."""
 
     class Empties:
         def __index__(self):
@@ -201,7 +201,7 @@ def test_wrong_hashes(wrong):
 
 @pytest.mark.parametrize("length", range(9))
 def test_eight_byte_scalars_are_aligned_from_the_first_byte(length):
-    """They are aligned whatever comes before them. The size prefix counts, too."""
+    """Eight-byte scalars are aligned after any number of other bytes. The size prefix counts, too."""
     core = {"x": 0x1122334455667788, "y": 1}
     spec = {"core_range_set": {"core_ranges": [{"start_coord": core, "end_coord": core}]}}
     memory = {"memory_config": {"shard_spec": spec}}

@@ -1,4 +1,4 @@
-"""Sizes, operands, results and costs that are read from messages, some of them of the reference compiler, tt-mlir."""
+"""Sizes, operands, results and costs are read from messages. Some messages are from the reference compiler, tt-mlir."""
 
 import gzip
 import re
@@ -71,8 +71,8 @@ def test_cost_counts_the_ops_of_a_call():
     ],
 )
 def test_cost_of_the_reference_compilers_models(model, ops, moves, megabytes):
-    """The files are its binaries without texts, private programs and deallocations. The figures are published ones.
-    They count views, and the tables of lookups as a whole."""
+    """The files are the compiler's binaries without texts, private programs and deallocations. The expected figures are
+    published. The published figures count views, and they count the tables of lookups as a whole."""
     message = decode(gzip.decompress((DATA / f"{model}.ttnn.gz").read_bytes()))
     counted = cost(message)
     assert (counted.device_ops, counted.data_movement) == (ops, moves)
@@ -150,7 +150,7 @@ def test_every_data_type_has_a_size(name):
 
 def test_the_bits_of_a_data_type_are_in_its_name():
     bits = {name: 8 * size for name, size in ELEMENT_BYTES.items()} | BLOCK_BITS
-    named = {name: int("".join(filter(str.isdigit, name)) or 8) for name in bits}  # the rest is Bool
+    named = {name: int("".join(filter(str.isdigit, name)) or 8) for name in bits}  # Bool has no digits
     assert bits == named
 
 

@@ -43,7 +43,7 @@ def flatc(folder, *arguments):
 
 
 def rounded(value):
-    """The value, in which floats equal any number near them, because flatc prints few digits."""
+    """A copy of the value. Its floats equal any number near them, because flatc prints few digits."""
     if isinstance(value, dict):
         return {key: rounded(item) for key, item in value.items()}
     if isinstance(value, list):

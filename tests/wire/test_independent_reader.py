@@ -1,4 +1,4 @@
-"""A second reader, which only knows the wire description, decodes every file as we do, and the runtime accepts it."""
+"""A second reader knows only the wire description. It decodes every file as we do. The runtime accepts our files."""
 
 import numpy as np
 import pytest
@@ -33,7 +33,7 @@ def test_random_binaries(seed, density):
 @settings(deadline=None, max_examples=40)
 @given(st.integers(0, 2**32 - 1), st.sampled_from(op_members(DEFAULT)), st.floats(0.5, 1.0))
 def test_the_runtime_finds_no_damage(seed, member, density):
-    """It may refuse an op that lacks a field, but must not complain of a bad offset, text, vector or alignment."""
+    """The runtime may refuse an op that lacks a field. It must not report a bad offset, text, vector or alignment."""
     try:
         Binary(encode(with_op(DEFAULT, member, seed, density)))
     except BinaryFormatError as error:
@@ -49,10 +49,10 @@ def test_the_second_reader_notices_damage():
 
 @pytest.mark.parametrize("place", [0, 1])
 def test_an_empty_vector_needs_no_alignment(place):
-    """tt-mlir may write such files, with the C++ builder of flatbuffers.
+    """tt-mlir may write empty vectors that are not aligned, with the C++ builder of flatbuffers.
 
-    Here, zeros are added to the end of a file, and the offset of an empty vector of eight-byte elements is changed to
-    point to them: to a multiple of eight bytes, or to the word after it.
+    Here, zeros are added to the end of a file. The offset of an empty vector of eight-byte elements is changed so that
+    it points to the zeros. It points to a multiple of eight bytes, or to the word after it.
     """
     activation = {"op_type": "Relu", "params": []}
     data = encode(

@@ -1,4 +1,4 @@
-"""The schema 912b70aa was inferred from files, whose ops are also text. What it does not know is refused."""
+"""The schema 912b70aa was inferred from files that also have the ops as text. Ops and fields outside it are refused."""
 
 import re
 from pathlib import Path
@@ -16,7 +16,7 @@ from tt_torch.wire.schema import load
 
 FILES = sorted((Path(__file__).parents[1] / "data" / "plugin").glob("*.ttnn"))
 INFERRED = "912b70aa"
-# The tables of ops that our dialect lacks, by the name in the text.
+# Our dialect lacks these ops. Each key is the name of an op in the text, and each value is the op's table.
 FOREIGN = {
     "ttnn.get_device": "GetDeviceOp", "ttcore.load_cached": "LoadCachedOp", "ttnn.zeros": "NamedFullOp.Zeros",
     "ttnn.ones": "NamedFullOp.Ones", "ttnn.rows_gather": "RowsGatherOp",

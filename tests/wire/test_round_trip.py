@@ -61,7 +61,7 @@ def test_every_op_with_every_density(schema_hash):
 
 @pytest.mark.parametrize("schema_hash", [DEFAULT, PINNED_BY_TT_XLA])
 def test_every_op_with_one_field(schema_hash):
-    """A field is read where it is, whatever its neighbours are."""
+    """A field is read from its own place, no matter which other fields are present."""
     schema = load(schema_hash)
     for member in op_members(schema_hash):
         whole = Maker(schema, random.Random(member), 1.0).table(member)
@@ -109,7 +109,7 @@ def test_forms_of_a_byte_vector(form):
 
 
 def test_scalars_that_equal_their_default():
-    """A plain scalar with the value of its default is left out. If absence means "not given", it is written."""
+    """A plain scalar that equals its default is not written. If absence means "not given", the scalar is written."""
     softmax = {"type": {"SoftmaxOp": {"dimension": 0}}}
     plain, absent = ({"programs": [{"operations": [op]}]} for op in (softmax, {"type": {"SoftmaxOp": {}}}))
     assert encode(plain) == encode(absent)

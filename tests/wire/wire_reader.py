@@ -1,8 +1,8 @@
-"""A second reader of `.ttnn` files, which has no code in common with that of the package.
+"""A second reader of `.ttnn` files. It has no code in common with the reader of the package.
 
 It follows the FlatBuffers format and the wire description of tt-mlir 19c86fca (tests/data/wire/ttnn_wire.json), and
 nothing else. `check` walks every object of a file and raises AssertionError if anything is wrong. Its result has the
-form of that of `tt_torch.wire.decode.decode`.
+same form as the result of `tt_torch.wire.decode.decode`.
 """
 
 import json

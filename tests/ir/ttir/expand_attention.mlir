@@ -1,6 +1,6 @@
 // RUN: %opt --step expand-attention %s | %check
 
-// The library has attention of bf16 to pages of whole tiles.
+// The library has an op for attention of bf16 to pages that are whole tiles.
 // CHECK-LABEL: @main(
 func.func @main(%q: tensor<1x3x4x64xbf16>, %k: tensor<9x2x32x64xbf16>, %v: tensor<9x2x32x64xbf16>, %t: tensor<3x2xi32>, %last: tensor<3xi32>) -> tensor<1x3x4x64xbf16> {
   // CHECK-NEXT: "ttir.paged_scaled_dot_product_attention_decode"(%arg0, %arg1, %arg2, %arg3, %arg4)
@@ -10,7 +10,7 @@ func.func @main(%q: tensor<1x3x4x64xbf16>, %k: tensor<9x2x32x64xbf16>, %v: tenso
 
 // -----
 
-// It has none of float32.
+// The library has no such op for float32.
 // CHECK-LABEL: @main(
 func.func @main(%q: tensor<1x3x4x64xf32>, %k: tensor<9x2x32x64xf32>, %v: tensor<9x2x32x64xf32>, %t: tensor<3x2xi32>, %last: tensor<3xi32>) -> tensor<1x3x4x64xf32> {
   // CHECK-NOT: paged
@@ -22,7 +22,7 @@ func.func @main(%q: tensor<1x3x4x64xf32>, %k: tensor<9x2x32x64xf32>, %v: tensor<
 
 // -----
 
-// Pages that are no whole tiles.
+// The library takes no pages that are not whole tiles.
 // CHECK-LABEL: @main(
 func.func @main(%q: tensor<1x3x4x64xbf16>, %k: tensor<9x2x16x64xbf16>, %v: tensor<9x2x16x64xbf16>, %t: tensor<3x2xi32>, %last: tensor<3xi32>) -> tensor<1x3x4x64xbf16> {
   // CHECK-NOT: paged
@@ -34,7 +34,7 @@ func.func @main(%q: tensor<1x3x4x64xbf16>, %k: tensor<9x2x16x64xbf16>, %v: tenso
 
 // -----
 
-// Heads that are no whole tiles.
+// The library takes no heads that are not whole tiles.
 // CHECK-LABEL: @main(
 func.func @main(%q: tensor<1x3x4x40xbf16>, %k: tensor<9x2x32x40xbf16>, %v: tensor<9x2x32x40xbf16>, %t: tensor<3x2xi32>, %last: tensor<3xi32>) -> tensor<1x3x4x40xbf16> {
   // CHECK-NOT: paged

@@ -1,6 +1,6 @@
 // RUN: %opt --step fuse %s | %check
 
-// A gather along dimension 0, cut into the parts of the chips and joined along another one, is a gather along that one.
+// A gather along dimension 0 is cut into the chips' parts, and these are joined along 1. This is a gather along 1.
 // CHECK-LABEL: @main(
 // CHECK-NEXT: %[[G:.*]] = "ttir.all_gather"(%arg0) {all_gather_dim = 1 : i64, cluster_axis = 1 : i64} : (tensor<2x3xf32>) -> tensor<2x6xf32>
 // CHECK-NEXT: return %[[G]]
@@ -16,7 +16,7 @@ func.func @main(%x: tensor<2x3xf32>) -> tensor<2x6xf32> {
 
 // -----
 
-// In another order of the parts, it is not.
+// If the parts are in another order, this is no gather along 1.
 // CHECK-LABEL: @main(
 // CHECK: "ttir.all_gather"(%arg0) {all_gather_dim = 0
 // CHECK: "ttir.concat"
@@ -32,7 +32,7 @@ func.func @main(%x: tensor<2x3xf32>) -> tensor<2x6xf32> {
 
 // -----
 
-// Parts that are not those of the chips stay: two chips, and three parts.
+// The gather stays if the parts are not the chips' parts. Here, there are two chips and three parts.
 // CHECK-LABEL: @main(
 // CHECK: "ttir.all_gather"(%arg0) {all_gather_dim = 0
 // CHECK: "ttir.concat"
@@ -49,7 +49,7 @@ func.func @main(%x: tensor<3x3xf32>) -> tensor<2x9xf32> {
 
 // -----
 
-// A value that is cut along another dimension before it is scattered along dimension 0.
+// A value is cut along dimension 1 and joined along 0 before a scatter along 0. This is a scatter along 1.
 // CHECK-LABEL: @main(
 // CHECK-NEXT: %[[S:.*]] = "ttir.reduce_scatter"(%arg0) {cluster_axis = 1 : i64, scatter_dim = 1 : i64} : (tensor<2x6xf32>) -> tensor<2x3xf32>
 // CHECK-NEXT: return %[[S]]
@@ -65,7 +65,7 @@ func.func @main(%x: tensor<2x6xf32>) -> tensor<2x3xf32> {
 
 // -----
 
-// A chip's own part of a sum over all chips: one scatter per axis.
+// If a chip reads only its own part of a sum over all chips, the sum becomes one scatter per axis.
 // CHECK-LABEL: @main(
 // CHECK-NEXT: %[[A:.*]] = "ttir.reduce_scatter"(%arg0) {cluster_axis = 0 : i64, scatter_dim = 0 : i64} : (tensor<8x3xf32>) -> tensor<4x3xf32>
 // CHECK-NEXT: %[[B:.*]] = "ttir.reduce_scatter"(%[[A]]) {cluster_axis = 1 : i64, scatter_dim = 0 : i64} : (tensor<4x3xf32>) -> tensor<2x3xf32>
@@ -82,7 +82,7 @@ func.func @main(%x: tensor<8x3xf32>) -> tensor<2x3xf32> {
 
 // -----
 
-// A sum of which all is read stays one op.
+// If the whole sum is read, it stays one op.
 // CHECK-LABEL: @main(
 // CHECK: %[[A:.*]] = "ttir.all_reduce"(%arg0)
 // CHECK: "ttir.mesh_partition"(%[[A]])
@@ -96,7 +96,7 @@ func.func @main(%x: tensor<4x3xf32>) -> (tensor<4x3xf32>, tensor<2x3xf32>) {
 
 // -----
 
-// A chip's part of what was gathered along the same dimension is its own value; along another dimension it is not.
+// A chip's part of a gathered value is its own value if the dimension is the same. Otherwise, it is another value.
 // CHECK-LABEL: @main(
 // CHECK: %[[G:.*]] = "ttir.all_gather"(%arg0)
 // CHECK: %[[P:.*]] = "ttir.mesh_partition"(%[[G]]) {cluster_axis = 1 : i64, dim = 1 : i64}
@@ -112,7 +112,7 @@ func.func @main(%x: tensor<2x4xf32>) -> (tensor<2x4xf32>, tensor<4x2xf32>) {
 
 // -----
 
-// A scatter and the gather of its parts are a sum; not if the parts are gathered along another axis.
+// A scatter and the gather of its parts are a sum. They are no sum if the parts are gathered along another axis.
 // CHECK-LABEL: @main(
 // CHECK: %[[S:.*]] = "ttir.all_reduce"(%arg0) {cluster_axis = 1 : i64}
 // CHECK: %[[T:.*]] = "ttir.reduce_scatter"(%arg0)
@@ -130,7 +130,7 @@ func.func @main(%x: tensor<4x3xf32>) -> (tensor<4x3xf32>, tensor<4x3xf32>) {
 
 // -----
 
-// Attention and MLP that read one input: their sums are one.
+// If attention and MLP read one input, their two sums become one sum.
 // CHECK-LABEL: @main(
 // CHECK: %[[XY:.*]] = "ttir.add"(%arg1, %arg2)
 // CHECK: %[[SUM:.*]] = "ttir.all_reduce"(%[[XY]]) {cluster_axis = 1 : i64}
@@ -148,7 +148,7 @@ func.func @main(%z: tensor<4x3xf32>, %x: tensor<4x3xf32>, %y: tensor<4x3xf32>) -
 
 // -----
 
-// Sums along different axes stay two.
+// Sums along two different axes stay two sums.
 // CHECK-LABEL: @main(
 // CHECK-COUNT-2: ttir.all_reduce
 module attributes {ttcore.mesh_shape = array<i64: 2, 2>} {
@@ -162,7 +162,7 @@ func.func @main(%x: tensor<4x3xf32>, %y: tensor<4x3xf32>) -> tensor<4x3xf32> {
 
 // -----
 
-// bfloat16 crosses between chips where the values before or after the gather are bfloat16.
+// The chips exchange bfloat16 if the values before or after the gather are bfloat16.
 // CHECK-LABEL: @main(
 // CHECK: %[[N:.*]] = "ttir.typecast"(%arg0) {dtype = bf16}
 // CHECK: %[[A:.*]] = "ttir.all_gather"(%[[N]]) {{.*}} : (tensor<2x3xbf16>) -> tensor<4x3xbf16>
@@ -181,7 +181,7 @@ func.func @main(%x: tensor<2x3xf32>, %y: tensor<2x3xbf16>) -> (tensor<4x3xbf16>,
 
 // -----
 
-// Sums of the chips' own values cross, if the dimension of the gather is summed.
+// If the dimension of the gather is summed, the chips exchange the sums of their own values.
 // CHECK-LABEL: @main(
 // CHECK: %[[OWN:.*]] = "ttir.sum"(%arg0) {dim_arg = array<i64: 0>, keep_dim = false} : (tensor<2x3xf32>) -> tensor<3xf32>
 // CHECK: "ttir.all_reduce"(%[[OWN]]) {cluster_axis = 1 : i64} : (tensor<3xf32>) -> tensor<3xf32>

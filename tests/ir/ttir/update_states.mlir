@@ -77,7 +77,7 @@ func.func @main(%cache: tensor<2x3x8x4xf32> {ttcore.argument_type = "state", tf.
 
 // -----
 
-// A position of the heads is none of the sequence.
+// The position is one of the heads, and not one of the sequence.
 // CHECK-LABEL: @main(
 func.func @main(%cache: tensor<2x3x8x4xf32> {ttcore.argument_type = "state", tf.aliasing_output = 0 : i32}, %p: tensor<1xi32> {ttcore.argument_type = "input"}, %x: tensor<2x1x8x4xf32> {ttcore.argument_type = "input"}) -> (tensor<2x3x8x4xf32>) {
   // CHECK-NOT: ttir.update_cache
@@ -89,7 +89,7 @@ func.func @main(%cache: tensor<2x3x8x4xf32> {ttcore.argument_type = "state", tf.
 
 // -----
 
-// Two positions.
+// Two positions are written.
 // CHECK-LABEL: @main(
 func.func @main(%cache: tensor<2x3x8x4xf32> {ttcore.argument_type = "state", tf.aliasing_output = 0 : i32}, %p: tensor<2xi32> {ttcore.argument_type = "input"}, %x: tensor<2x3x2x4xf32> {ttcore.argument_type = "input"}) -> (tensor<2x3x8x4xf32>) {
   // CHECK-NOT: ttir.update_cache
@@ -101,7 +101,7 @@ func.func @main(%cache: tensor<2x3x8x4xf32> {ttcore.argument_type = "state", tf.
 
 // -----
 
-// One position for all users, of which only the first are written.
+// All users have one position, but only the first users are written.
 // CHECK-LABEL: @main(
 func.func @main(%cache: tensor<2x3x8x4xf32> {ttcore.argument_type = "state", tf.aliasing_output = 0 : i32}, %p: tensor<1xi32> {ttcore.argument_type = "input"}, %x: tensor<1x3x1x4xf32> {ttcore.argument_type = "input"}) -> (tensor<2x3x8x4xf32>) {
   // CHECK-NOT: ttir.update_cache
@@ -113,7 +113,7 @@ func.func @main(%cache: tensor<2x3x8x4xf32> {ttcore.argument_type = "state", tf.
 
 // -----
 
-// One position for each user.
+// Each user has a position of its own.
 // CHECK-LABEL: @main(
 func.func @main(%cache: tensor<2x3x8x4xf32> {ttcore.argument_type = "state", tf.aliasing_output = 0 : i32}, %p: tensor<2xi32> {ttcore.argument_type = "input"}, %x: tensor<2x3x1x4xf32> {ttcore.argument_type = "input"}) -> (tensor<2x3x8x4xf32>) {
   // CHECK-NOT: ttir.update_cache
@@ -138,7 +138,7 @@ func.func @main(%cache: tensor<9x2x32x4xf32> {ttcore.argument_type = "state", tf
 
 // -----
 
-// The value between both is read: none of them writes to the state.
+// Something else reads the value between both ops, so no op writes to the state.
 // CHECK-LABEL: @main(
 func.func @main(%cache: tensor<9x2x32x4xf32> {ttcore.argument_type = "state", tf.aliasing_output = 0 : i32}, %x: tensor<1x2x64x4xf32> {ttcore.argument_type = "input"}, %y: tensor<1x3x2x4xf32> {ttcore.argument_type = "input"}, %p: tensor<3xi32> {ttcore.argument_type = "input"}, %t: tensor<3x2xi32> {ttcore.argument_type = "input"}) -> (tensor<9x2x32x4xf32>, tensor<9x2x32x4xf32>) {
   // CHECK-NOT: paged
@@ -150,7 +150,7 @@ func.func @main(%cache: tensor<9x2x32x4xf32> {ttcore.argument_type = "state", tf
 
 // -----
 
-// Whole tiles of the library's fill would overwrite the positions from 40 to 63.
+// The library fills whole tiles, and would overwrite the positions from 40 to 63.
 // CHECK-LABEL: @main(
 func.func @main(%cache: tensor<4x2x96x4xf32> {ttcore.argument_type = "state", tf.aliasing_output = 0 : i32}, %x: tensor<1x2x40x4xf32> {ttcore.argument_type = "input"}) -> (tensor<4x2x96x4xf32>) {
   // CHECK: %[[ROWS:.*]] = "ttir.slice_static"(%arg0) {begins = array<i64: 1, 0, 0, 0>, ends = array<i64: 2, 2, 96, 4>
@@ -163,7 +163,7 @@ func.func @main(%cache: tensor<4x2x96x4xf32> {ttcore.argument_type = "state", tf
 
 // -----
 
-// Two whole tiles, and all positions of a cache that is no whole number of tiles.
+// One fill writes whole tiles. The other one writes all positions of a cache that is not a whole number of tiles.
 // CHECK-LABEL: @main(
 func.func @main(%cache: tensor<4x2x40x4xf32> {ttcore.argument_type = "state", tf.aliasing_output = 0 : i32}, %x: tensor<4x2x32x4xf32> {ttcore.argument_type = "input"}, %y: tensor<2x2x40x4xf32> {ttcore.argument_type = "input"}) -> (tensor<4x2x40x4xf32>) {
   // CHECK: %[[FIRST:.*]] = "ttir.fill_cache"(%arg0, %arg1) {batch_offset = 0 : i64}
@@ -175,7 +175,7 @@ func.func @main(%cache: tensor<4x2x40x4xf32> {ttcore.argument_type = "state", tf
 
 // -----
 
-// The library has pages of whole tiles.
+// The library takes only pages that are whole tiles.
 // CHECK-LABEL: @main(
 func.func @main(%cache: tensor<9x2x16x4xf32> {ttcore.argument_type = "state", tf.aliasing_output = 0 : i32}, %y: tensor<1x3x2x4xf32> {ttcore.argument_type = "input"}, %p: tensor<3xi32> {ttcore.argument_type = "input"}, %t: tensor<3x2xi32> {ttcore.argument_type = "input"}) -> (tensor<9x2x16x4xf32>) {
   // CHECK-NOT: paged
@@ -208,7 +208,7 @@ func.func @main(%cache: tensor<3x2x96x8xf32> {ttcore.argument_type = "state", tf
 
 // -----
 
-// Other positions move.
+// The other positions of the state move.
 // CHECK-LABEL: @main(
 func.func @main(%cache: tensor<3x2x96x8xf32> {ttcore.argument_type = "state", tf.aliasing_output = 0 : i32}, %x: tensor<3x2x64x8xf32> {ttcore.argument_type = "input"}) -> (tensor<3x2x96x8xf32>) {
   // CHECK-NOT: ttir.fill_cache
@@ -230,7 +230,7 @@ func.func @main(%cache: tensor<3x2x96x8xf32> {ttcore.argument_type = "state", tf
 
 // -----
 
-// No whole tiles are written.
+// The written positions are not whole tiles.
 // CHECK-LABEL: @main(
 func.func @main(%cache: tensor<3x2x96x8xf32> {ttcore.argument_type = "state", tf.aliasing_output = 0 : i32}, %x: tensor<3x2x40x8xf32> {ttcore.argument_type = "input"}) -> (tensor<3x2x96x8xf32>) {
   // CHECK-NOT: ttir.fill_cache

@@ -4,7 +4,7 @@
 // RUN: %opt --step compute-config %s | filecheck %s --check-prefix=OFF
 // OFF-NOT: compute_config
 
-// Products, sums and norms have the options; other ops have no such field. Functions of constants are no exception.
+// Products, sums and norms have the options. Other ops have no such field. This also holds in functions of constants.
 #tile = #ttnn.layout<"BFloat16", "Tile", "DRAM", "Interleaved", array<i64: 1, 1>>
 // CHECK-LABEL: @main(
 // BF16-LABEL: @main(

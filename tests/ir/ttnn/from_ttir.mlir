@@ -66,7 +66,7 @@ func.func @main() -> (tensor<5xi32>, tensor<2x5xi32>, tensor<3xf32>, tensor<3xi3
 
 // -----
 
-// All results of an ordering, which one field of the wire lists; a transposed and a volume convolution.
+// One field of the wire lists all results of an ordering. The other ops are a transposed and a volume convolution.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<4x9xf32>, %i: tensor<1x1x30x4xf32>, %w: tensor<4x6x3x3xf32>, %v: tensor<2x5x6x7x4xf32>,
     %m: tensor<72x8xf32>) -> (tensor<4x3xf32>, tensor<4x3xi32>, tensor<1x1x56x6xf32>, tensor<2x4x4x5x8xf32>) {

@@ -68,7 +68,7 @@ func.func @main(%q: tensor<1x2x4x32xbf16, #tiles>, %k: tensor<1x2x8x32xbf16, #ti
 
 // -----
 
-// A mask that is broadcast over the heads is taken, one that is broadcast over the rows is not.
+// A mask that is broadcast over the heads is taken. A mask that is broadcast over the rows is refused.
 // CHECK: at loc("illegal")
 // CHECK-NEXT: ttnn.scaled_dot_product_attention, and ttnn {{.*}} does not take a mask of [1, 2, 1, 8]
 #tiles = #ttnn.layout<"BFloat16", "Tile", "DRAM", "Interleaved", array<i64: 1, 1>>

@@ -69,7 +69,7 @@ func.func @main(%x: tensor<2x3xf32, #rows>) -> tensor<2xf32, #rows> {
 
 // -----
 
-// Positions in float32 values have 32 bits, those in bfloat16 values have 16 bits.
+// Positions in float32 values have 32 bits. Positions in bfloat16 values have 16 bits.
 // CHECK: ttnn.sort, and ttnn {{.*}} does not take a result of UInt32 in Tile: it is UInt16 in Tile
 #f32 = #ttnn.layout<"Float32", "Tile", "DRAM", "Interleaved", array<i64: 1, 1>>
 #bf16 = #ttnn.layout<"BFloat16", "Tile", "DRAM", "Interleaved", array<i64: 1, 1>>
@@ -82,7 +82,7 @@ func.func @main(%x: tensor<2x3xf32, #f32>, %y: tensor<2x3xbf16, #bf16>) -> tenso
 
 // -----
 
-// In bfloat16 values, they have 32 bits if the length, rounded up to a power of two, needs more than 16 bits.
+// Positions in bfloat16 values have 32 bits if the length, rounded up to a power of two, needs more than 16 bits.
 // CHECK: ttnn.sort, and ttnn {{.*}} does not take a result of UInt16 in Tile: it is UInt32 in Tile
 #bf16 = #ttnn.layout<"BFloat16", "Tile", "DRAM", "Interleaved", array<i64: 1, 1>>
 #ui16 = #ttnn.layout<"UInt16", "Tile", "DRAM", "Interleaved", array<i64: 1, 1>>
@@ -397,7 +397,7 @@ func.func @main(%x: tensor<2x3xf32, #tiles>) -> tensor<2x3xf32, #tiles> {
 
 // -----
 
-// The library promises sums of floats between chips, and no others.
+// The library promises only sums of floats between chips.
 // CHECK: ttnn.all_reduce, and ttnn {{.*}} does not take an operand of Int32 in Tile
 #tiles = #ttnn.layout<"Int32", "Tile", "DRAM", "Interleaved", array<i64: 1, 1>>
 func.func @main(%x: tensor<2x3xi32, #tiles>) -> tensor<2x3xi32, #tiles> {

@@ -1,6 +1,6 @@
 // RUN: %opt --step legality --expect-error %s | %check
 
-// The legal forms beside each refused one show that it is refused for the reason that its comment gives.
+// Each refused form has legal forms beside it. They show that it is refused for the reason in its comment.
 
 // Refused: a norm of rows that are split over cores by height. Blocks are taken.
 // CHECK: at loc("illegal")
@@ -43,7 +43,7 @@ func.func @main(%x: tensor<64x64xbf16, #blocks>, %y: tensor<64x64xbf16, #rows>, 
 
 // -----
 
-// Refused: a product of which nothing says how it is computed.
+// Refused: a product without a configuration that says how it is computed.
 // CHECK: ttnn.matmul, and ttnn {{.*}} does not take operands and a result that are BlockSharded
 #blocks = #ttnn.layout<"BFloat16", "Tile", "L1", "BlockSharded", array<i64: 2, 2>>
 #dram = #ttnn.layout<"BFloat16", "Tile", "DRAM", "Interleaved", array<i64: 1, 1>>
@@ -54,7 +54,7 @@ func.func @main(%x: tensor<64x64xbf16, #blocks>, %y: tensor<64x64xbf16, #dram>) 
 
 // -----
 
-// Refused: a reshape that moves elements to other tiles, and an op of which nobody knows whether it takes parts.
+// Refused: a reshape that moves elements to other tiles, and an op that is not known to take parts.
 // CHECK: at loc("illegal")
 // CHECK-NEXT: ttnn.reshape, and ttnn {{.*}} does not take operands and a result that are BlockSharded
 #blocks = #ttnn.layout<"BFloat16", "Tile", "L1", "BlockSharded", array<i64: 2, 2>>
@@ -76,7 +76,7 @@ func.func @main(%x: tensor<64x64xbf16, #blocks>) -> tensor<64x1xbf16, #dram> {
 
 // -----
 
-// Refused: a row as bias that is split over cores. A bias of the result's shape is taken in the result's parts.
+// Refused: a bias of one row that is split over cores. A bias of the result's shape is taken in the result's parts.
 // CHECK: at loc("illegal")
 // CHECK-NEXT: ttnn.linear, and ttnn {{.*}} does not take operands and a result that are BlockSharded
 #blocks = #ttnn.layout<"BFloat16", "Tile", "L1", "BlockSharded", array<i64: 2, 2>>

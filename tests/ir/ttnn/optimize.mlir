@@ -35,7 +35,7 @@ func.func @main(%x: tensor<2x3xf32>) -> tensor<3x2xf32> {
 
 // -----
 
-// A value stays in DRAM if an op of which we do not know how much it takes is one of its readers, or if no op reads it.
+// A value stays in DRAM if no op reads it, or if we do not know how much memory one of its readers takes.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x3xf32>) -> (tensor<2x3xf32>, tensor<2x3xf32>) {
   // CHECK-NOT: "L1"

@@ -14,7 +14,7 @@ func.func @main(%x: tensor<2x3xf32>, %w: tensor<2x3xf32> {ttcore.argument_type =
   return %0, %1 : tensor<2x3xf32>, tensor<2x3xf32>
 }
 
-// The recorded ops read the memory of the input, and the results go to theirs. Only temporary values are freed.
+// The recorded ops read the memory of the input, and write to the memory of results. They free only temporaries.
 // CHECK-LABEL: @trace_0_main(
 // CHECK-NEXT: [[X:%[0-9]+]] = "ttnn.to_layout"(%arg1)
 // CHECK-NEXT: [[E:%[0-9]+]] = "ttnn.exp"([[X]])
@@ -74,7 +74,7 @@ func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
 
 // -----
 
-// Random numbers differ in each call: a recording would repeat those of the first one.
+// Random numbers differ in each call, but a recording would repeat the numbers of the first call.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
   // CHECK: "ttnn.rand"()

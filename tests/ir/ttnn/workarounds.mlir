@@ -14,7 +14,7 @@ func.func @main(%q: tensor<1x2x4x32xf32>, %k: tensor<1x2x8x32xf32>, %v: tensor<1
 
 // -----
 
-// Two query heads share each head of keys: they are below one another, and so is the mask.
+// Two query heads share each head of keys. Their rows are below one another, and the mask is repeated in this way, too.
 // CHECK-LABEL: @main(
 func.func @main(%q: tensor<1x4x6x32xf32>, %k: tensor<1x2x8x32xf32>, %v: tensor<1x2x8x32xf32>, %m: tensor<1x1x6x8xf32>) -> tensor<1x4x6x32xf32> {
   // CHECK: [[G:%[0-9]+]] = "ttnn.reshape"(%arg0) {{.*}} -> tensor<1x2x12x32xf32
@@ -85,7 +85,7 @@ func.func @main(%q: tensor<1x2x4x32xbf16>, %k: tensor<1x2x8x32xbf16>, %m: tensor
 
 // -----
 
-// So is one that is broadcast along its columns.
+// A mask that is broadcast along its columns is repeated, too.
 // CHECK-LABEL: @main(
 func.func @main(%q: tensor<1x2x4x32xbf16>, %k: tensor<1x2x8x32xbf16>, %m: tensor<1x2x4x1xbf16>) -> tensor<1x2x4x32xbf16> {
   // CHECK: [[M:%[0-9]+]] = "ttnn.repeat"(%arg2) {repeat_dims = array<i64: 1, 1, 1, 8>}
@@ -178,7 +178,7 @@ func.func @main(%i: tensor<4xi32>, %a: tensor<9x5xf32>, %b: tensor<9x5xbf16>) ->
 
 // -----
 
-// Positions that are reshaped for it are reshaped once.
+// Positions that are reshaped for an embedding are reshaped once.
 // CHECK-LABEL: @main(
 func.func @main(%i: tensor<2x2xi32>, %a: tensor<9x5xf32>) -> tensor<4x5xf32> {
   // CHECK: "ttnn.reshape"([[I:%arg0|%[0-9]+]]) {shape = array<i64: 4, 1>} : (tensor<2x2xi32
@@ -237,7 +237,7 @@ func.func @main(%x: tensor<5xf32>, %i: tensor<3xi32>) -> tensor<3xf32> {
 
 // -----
 
-// Positions in float32 values are UINT32, those in bfloat16 values UINT16.
+// Positions in float32 values are UINT32. Positions in bfloat16 values are UINT16.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x5xf32>, %y: tensor<2x5xbf16>) -> (tensor<2x5xi32>, tensor<2x5xi32>) {
   // CHECK: "ttnn.sort"(%arg0) {{.*}} -> ({{.*}}, tensor<2x5xui32
@@ -299,7 +299,7 @@ func.func @main(%x: tensor<1x1x20x3xf32>, %w: tensor<3x1x1x3xf32>, %y: tensor<1x
 
 // -----
 
-// Large filters are scaled and converted as a matrix, which is made, and reshaped back, on the host.
+// Large filters are scaled and converted as a matrix. The host reshapes them to the matrix and back.
 // CHECK-LABEL: @main(
 func.func @main(%w: tensor<256x128x1x1xf32> {ttcore.argument_type = "parameter"}, %s: tensor<256x1x1x1xf32> {ttcore.argument_type = "parameter"}) -> tensor<256x128x1x1xbf16> {
   // CHECK: [[W:%[0-9]+]] = "ttnn.reshape"(%arg0) {{.*}} -> tensor<256x128xf32, {{.*}}"SystemMemory"
@@ -314,7 +314,7 @@ func.func @main(%w: tensor<256x128x1x1xf32> {ttcore.argument_type = "parameter"}
 
 // -----
 
-// Their scales may be computed, too.
+// The scales of large filters may be computed, too.
 // CHECK-LABEL: @main(
 func.func @main(%w: tensor<256x128x1x1xf32> {ttcore.argument_type = "parameter"}, %s: tensor<256x1x1x1xf32> {ttcore.argument_type = "parameter"}) -> tensor<256x128x1x1xf32> {
   // CHECK: [[S:%[0-9]+]] = "ttnn.multiply"(%arg1, %arg1) {{.*}} -> tensor<256x1x1x1xf32

@@ -16,7 +16,7 @@ def hidden(where):
 
 
 def causal(queries, keys, window=99):
-    """The mask of queries that are the last ones of a sequence."""
+    """The mask of the last queries of a sequence."""
     distance = torch.arange(keys - queries, keys)[:, None] - torch.arange(keys)
     return hidden((distance < 0) | (distance >= window))
 
@@ -39,7 +39,7 @@ def attended(label, operands, expected, **attributes):
 
 
 def one_query(label, *mask, scale=None):
-    """One query for each of four heads, two of which share a key head, with a mask of this shape."""
+    """One query for each of four heads, with a mask of this shape. Two query heads share each key head."""
     operands = {"query": randn(2, 4, 1, 16), "key": randn(2, 2, 7, 16), "value": randn(2, 2, 7, 16) + 1}
     operands |= {"attention_mask": randn(*mask)} if mask else {}
     attributes = {} if scale is None else {"scale": scale}
@@ -54,7 +54,7 @@ def last(position, window=99):
 
 
 def decoded(label, expected, attributes=None, **operands):
-    """Attention with one query for each of three users. `expected` takes (user, head, 1, depth)."""
+    """Attention with one query for each of three users. `expected` takes a query of (user, head, 1, depth)."""
     qkv = {"query": randn(1, 3, 4, 16), "key": randn(3, 4, 8, 16), "value": randn(3, 4, 8, 16) + 1}
     return Row("ScaledDotProductAttentionDecodeOp", qkv | operands, {"out": (1, 3, 4, 16)},
                lambda q, *others: expected(q.permute(1, 2, 0, 3), *others).permute(2, 0, 1, 3), attributes or {},
@@ -108,7 +108,7 @@ PAGES, TABLE = randn(7, 2, 4, 16), torch.tensor([[5, 0], [3, 1], [6, 2]], dtype=
 
 
 def pages_of(cache, table):
-    """The pages of each user, one after the other. A page that a user does not have is the first one here."""
+    """The pages of each user, one after the other. The first page stands for a page that a user lacks."""
     return cache[table.long().clamp(min=0)].transpose(1, 2).flatten(2, 3)
 
 

@@ -40,7 +40,7 @@ UNARY = [
     unary("LogicalNot", COUNTS, lambda x: torch.logical_not(x).int(), "Int32"),
     unary("BitwiseNot", COUNTS, torch.bitwise_not, "Int32"),
     unary("Abs", COUNTS, torch.abs, "Int32"),
-    unary("Neg", WIDE, lambda x: (-x).int(), "Int32"),  # of another type than the operand
+    unary("Neg", WIDE, lambda x: (-x).int(), "Int32"),  # the result has another type than the operand
 ]
 
 

@@ -1,4 +1,4 @@
-"""Elements in another order, shape or type, tensors made from nothing, and the norms."""
+"""Rows for ops that change the order, shape or type of elements, for ops that create tensors, and for the norms."""
 
 import torch
 import torch.nn.functional as F

@@ -51,14 +51,14 @@ IMAGE = {"batch_size": 2, "input_height": 7, "input_width": 6, "in_channels": 8,
 
 
 def sides(padding):
-    """Left, right, top, bottom; the wire has top, bottom, left, right, or height, width."""
+    """Returns left, right, top, bottom. The wire has top, bottom, left, right, or it has height, width."""
     top, bottom, left, right = padding if len(padding) == 4 else (padding[0], padding[0], padding[1], padding[1])
     return left, right, top, bottom
 
 
 FUSED = {name.capitalize() or None: function for name, function in FUNCTIONS.items()}
 FUSED |= {"LeakyRelu": F.leaky_relu, "Identity": lambda y: y}
-SCALES = {"Relu6": 9, "Exp": 0.25}  # sums above six, and sums whose rounding an exponential does not enlarge
+SCALES = {"Relu6": 9, "Exp": 0.25}  # Relu6 needs sums above six; Exp enlarges the rounding of large sums
 
 
 def conv2d(
@@ -157,7 +157,7 @@ def pool(function, shape, expected, label, **attributes):
 
 
 def counted(x, width, kernel, stride):
-    """The mean of the elements in each window, without those of the padding."""
+    """The mean of the image's elements in each window. The elements of the padding do not count."""
     total = F.avg_pool2d(F.pad(x, width), kernel, stride, divisor_override=1)
     return total / F.avg_pool2d(F.pad(torch.ones_like(x), width), kernel, stride, divisor_override=1)
 

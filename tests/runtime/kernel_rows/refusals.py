@@ -1,6 +1,6 @@
-"""Programs that kernels refuse: those of the rows in the other files, or from here, with one thing wrong.
+"""Programs that kernels refuse. Each is a valid program with one thing wrong, from other files' rows or from this file.
 
-A refusal is the message, and the fields that are wrong. `None` leaves a field out. ACCEPTED has programs at the limits.
+A refusal has a message and the wrong fields. `None` leaves a field out. ACCEPTED has programs at the limits.
 """
 
 from kernel_rows import attention, images, movement, others, products

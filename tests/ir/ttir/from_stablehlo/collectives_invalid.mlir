@@ -72,7 +72,7 @@ func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 // -----
 
-// Numbers of replicas are not those of chips here: the result would be the operand, which is wrong.
+// The numbers of replicas are not the numbers of chips here. The result would be the operand, which is wrong.
 // CHECK: error: stablehlo.all_reduce is not supported in stage stablehlo-to-ttir
 // CHECK: expected a module of 4 replicas or 4 partitions, as the mesh has chips
 module attributes {ttcore.mesh_shape = array<i64: 2, 2>, mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 2 : i32} {

@@ -38,7 +38,7 @@ func.func @main(%z: tensor<4xcomplex<f32>>, %y: tensor<4xcomplex<f32>>) -> (tens
 
 // -----
 
-// As a real number, a complex one is its real part.
+// The conversion of a complex number to a real number takes the real part.
 // CHECK-LABEL: @main(
 // CHECK: [[PART:%[0-9]+]] = "ttir.slice_static"(%arg0) {begins = array<i64: 0, 0, 0>, ends = array<i64: 2, 3, 1>
 // CHECK: [[REAL:%[0-9]+]] = "ttir.reshape"([[PART]])
@@ -50,7 +50,7 @@ func.func @main(%z: tensor<2x3xcomplex<f32>>) -> tensor<2x3xf32> {
 
 // -----
 
-// Both parts of a complex number are converted, here to the type that they have on the device already.
+// Both parts of a complex number are converted. Here, they have the new type on the device already.
 // CHECK-LABEL: @main(
 // CHECK: "ttir.slice_static"(%arg0) {begins = array<i64: 0, 0, 0>
 // CHECK: "ttir.slice_static"(%arg0) {begins = array<i64: 0, 0, 1>

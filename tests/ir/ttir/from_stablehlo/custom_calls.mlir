@@ -38,7 +38,7 @@ func.func @main(%cache: tensor<1x2x8x3xf32>, %x: tensor<1x2x1x3xf32>, %i: tensor
 
 // -----
 
-// A row per user, as tt-xla's front-end writes it for several users.
+// The input has a row per user, in the form that tt-xla's front-end writes for several users.
 // CHECK-LABEL: @main(
 // CHECK: %[[ROWS:.*]] = "ttir.permute"(%arg1) {permutation = array<i64: 2, 1, 0, 3>}
 // CHECK: "ttir.update_cache"(%arg0, %[[ROWS]], %arg2) {batch_offset = 1 : i64}

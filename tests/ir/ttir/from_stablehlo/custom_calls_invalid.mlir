@@ -38,7 +38,7 @@ func.func @main(%q: tensor<1x2x8x4xf32>) -> tensor<1x2x8x4xf32> {
 
 // -----
 
-// A mask and a sink have attributes that tell of them.
+// If there are a mask and a sink, attributes must say so.
 // CHECK: error: stablehlo.custom_call is not supported in stage stablehlo-to-ttir
 // CHECK: expected tt.scaled_dot_product_attention with has_attention_mask, has_attention_sink and the like
 func.func @main(%q: tensor<1x2x8x4xf32>, %m: tensor<1x1x8x8xf32>, %s: tensor<2xf32>) -> tensor<1x2x8x4xf32> {
@@ -50,7 +50,7 @@ func.func @main(%q: tensor<1x2x8x4xf32>, %m: tensor<1x1x8x8xf32>, %s: tensor<2xf
 
 // -----
 
-// A mask that an attribute names must be there.
+// If an attribute says that there is a mask, the mask must be an operand.
 // CHECK: error: stablehlo.custom_call is not supported in stage stablehlo-to-ttir
 // CHECK: expected tt.scaled_dot_product_attention with has_attention_mask, has_attention_sink and the like
 func.func @main(%q: tensor<1x2x8x4xf32>) -> tensor<1x2x8x4xf32> {
@@ -62,7 +62,7 @@ func.func @main(%q: tensor<1x2x8x4xf32>) -> tensor<1x2x8x4xf32> {
 
 // -----
 
-// A weight is marked with a data type that weights can have.
+// A weight must be marked with a data type that weights can have.
 // CHECK: error: stablehlo.custom_call is not supported in stage stablehlo-to-ttir
 // CHECK: expected ttcore.weight_dtype of bf16, bfp_bf8, bfp_bf4
 func.func @main(%w: tensor<4x2xf32>) -> tensor<4x2xf32> {

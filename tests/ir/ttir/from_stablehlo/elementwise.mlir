@@ -1,6 +1,6 @@
 // RUN: %opt --step stablehlo-to-ttir %s | %check
 
-// Ops of each family. On booleans (bf16), and/or/xor/not become logical ops, on integers bitwise ones.
+// Ops of each family. and/or/xor/not become logical ops on booleans (bf16), and bitwise ops on integers.
 // CHECK-LABEL: @main(
 func.func @main(%a: tensor<2x3xf32>, %m: tensor<2x3xi1>, %n: tensor<2x3xi64>)
     -> (tensor<2x3xf32>, tensor<2x3xi1>, tensor<2x3xi64>) {
@@ -47,7 +47,7 @@ func.func @main(%a: tensor<4xf32>) -> (tensor<4xi1>, tensor<4xf32>) {
 
 // -----
 
-// Bounds that a float32 attribute holds exactly become those of clamp_scalar; the largest integer is none of these.
+// Bounds that a float32 attribute holds exactly go to clamp_scalar. A float32 cannot hold the largest integer exactly.
 // CHECK-LABEL: @main(
 func.func @main(%a: tensor<4xf32>, %n: tensor<4xi32>) -> (tensor<4xf32>, tensor<4xi32>, tensor<4xi32>) {
   %low = stablehlo.constant dense<0.0> : tensor<f32>

@@ -1,6 +1,6 @@
 // RUN: %opt --step stablehlo-to-ttir %s | %check
 
-// StableHLO's padding is top, bottom, left, right; that of the op is top, left, bottom, right.
+// StableHLO's padding is top, bottom, left, right. The op's padding is top, left, bottom, right.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<1x3x8x6xf32>) -> tensor<1x3x4x3xf32> {
   %init = stablehlo.constant dense<0xFF800000> : tensor<f32>
@@ -88,7 +88,7 @@ func.func @main(%x: tensor<1x4x6x3xf32>) -> tensor<1x4x5x2xf32> {
 
 // -----
 
-// Minima of all later elements: of two elements at first, then of four.
+// The minima of all later elements are computed in steps: first of two elements, then of four.
 // CHECK-LABEL: @main(
 // CHECK: %[[TWO:.*]] = "ttir.minimum"({{.*}}) : (tensor<3xi32>, tensor<3xi32>)
 // CHECK: %[[PAIRS:.*]] = "ttir.concat"(%[[TWO]], {{.*}}) {dim = 0

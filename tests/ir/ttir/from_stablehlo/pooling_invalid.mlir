@@ -19,7 +19,7 @@ func.func @main(%x: tensor<1x1x4x4xf32>, %s: tensor<1x1x2x2xf32>) -> tensor<1x1x
 
 // -----
 
-// StableHLO leaves the order open in which the elements of a window are combined, and differences depend on it.
+// StableHLO does not fix the order in which the elements of a window are combined. A difference depends on it.
 // CHECK: error: stablehlo.reduce_window is not supported in stage stablehlo-to-ttir
 func.func @main(%x: tensor<4x6xf32>) -> tensor<4x5xf32> {
   %zero = stablehlo.constant dense<0.0> : tensor<f32>

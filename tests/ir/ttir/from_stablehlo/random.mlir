@@ -1,6 +1,6 @@
 // RUN: %opt --step stablehlo-to-ttir %s | %check
 
-// Constant bounds become those of rand. For other bounds, a number between 0 and 1 is scaled.
+// Constant bounds become the bounds of rand. For other bounds, a number between 0 and 1 is scaled.
 // CHECK-LABEL: func.func @main
 // CHECK: "ttir.rand"() {high = 5.000000e+00 : f32, low = 2.000000e+00 : f32, size = array<i64: 4, 6>}
 // CHECK: %[[DRAWN:.*]] = "ttir.rand"() {high = 1.000000e+00 : f32, low = 0.000000e+00 : f32, size = array<i64: 4, 6>}

@@ -31,7 +31,7 @@ func.func @main() -> (tensor<3xui64>, tensor<5xi64>) {
 
 // -----
 
-// The first even dimension is split in two halves, even if another one is longer. Without one, the longest is split.
+// The first even dimension is split in two halves, even if another one is longer. Otherwise, the longest is split.
 // CHECK-LABEL: @main(
 // CHECK: "ttir.concat"({{.*}}) {dim = 2 {{.*}} : (tensor<5x2x1xi32>, tensor<5x2x1xi32>)
 // CHECK: "ttir.concat"({{.*}}) {dim = 2 {{.*}} : (tensor<3x3x1xi32>, tensor<3x3x1xi32>)

@@ -43,7 +43,7 @@ func.func @main(%x: tensor<5x5xf32>) -> (tensor<5xf32>, tensor<5xi32>) {
 
 // -----
 
-// The initial value of a largest element with its position must be the end of the range.
+// A reduction to the largest element and its position must start at the end of the type's range.
 // CHECK: error: stablehlo.reduce is not supported in stage stablehlo-to-ttir
 func.func @main(%x: tensor<5x5xf32>) -> (tensor<5xf32>, tensor<5xi32>) {
   %low = stablehlo.constant dense<0.0> : tensor<f32>
