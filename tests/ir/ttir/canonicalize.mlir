@@ -64,8 +64,8 @@ func.func @main(%x: tensor<3xf32>) -> (tensor<3xf32>, tensor<3xf32>, tensor<3xf3
 
 // -----
 
-// An operand with the same number everywhere becomes one element. It keeps its shape if the result has it from nothing
-// else.
+// An operand with the same number everywhere becomes one element. It keeps its shape if no other operand gives this
+// shape to the result.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<4x3xf32>, %y: tensor<1x3xf32>) -> (tensor<4x3xf32>, tensor<4x3xf32>) {
   // CHECK-DAG: [[ONE:%[0-9]+]] = "ttir.full"() {fill_value = 2.{{.*}} -> tensor<1xf32>
@@ -92,7 +92,7 @@ func.func @main(%x: tensor<1xf32>) -> tensor<3xf32> {
 
 // -----
 
-// A maximum that repeats its operand is no ReLU, which would lose the repetition.
+// A maximum that repeats its operand is no ReLU, because a ReLU would lose the repetition.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<1x3xf32>) -> tensor<2x3xf32> {
   %zero = "ttir.full"() {shape = array<i64: 2, 3>, fill_value = 0.0 : f64} : () -> tensor<2x3xf32>
@@ -240,7 +240,7 @@ func.func @main(%x: tensor<1x1x16x2xf32>) -> (tensor<1x1x4x2xf32>, tensor<1x1x4x
 
 // -----
 
-// A reduction after which its dimensions return with the size 1 keeps them.
+// A reduction keeps its dimensions if a reshape adds them again with the size 1.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<4x2x3xf32>) -> (tensor<4x1x1xf32>, tensor<1x1x1xf32>) {
   // CHECK-NEXT: [[M:%[0-9]+]] = "ttir.max"(%arg0) {dim_arg = array<i64: 1, 2>, keep_dim = true}
@@ -255,7 +255,7 @@ func.func @main(%x: tensor<4x2x3xf32>) -> (tensor<4x1x1xf32>, tensor<1x1x1xf32>)
 
 // -----
 
-// It stays if the result has another shape, or if another op reads the reduced tensor.
+// The reduction stays if the reshape gives another shape, or if another op reads the reduced tensor.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<4x3xf32>) -> (tensor<1x4xf32>, tensor<4x1xf32>, tensor<4xf32>) {
   // CHECK-NOT: keep_dim = true

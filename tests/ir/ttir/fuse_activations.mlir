@@ -96,7 +96,7 @@ func.func @main(%x: tensor<4x4xbf16>) -> tensor<4x4xbf16> {
 
 // -----
 
-// No gelu: another coefficient, a square, another tensor outside of tanh, and a tanh that is read elsewhere.
+// It is no gelu with another coefficient, a square, another tensor outside of tanh, or a tanh with another reader.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<4xf32>, %y: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) {
   // CHECK-NOT: ttir.gelu

@@ -134,7 +134,7 @@ func.func @main(%q: tensor<2x4x6x6xf32>, %k: tensor<2x4x6x6xf32>) -> (tensor<2x4
 
 // -----
 
-// Keys and values of which each head was repeated three times in a row are used without the repetition.
+// If each head of keys and values was repeated three times in a row, they are used without the repetition.
 // CHECK-LABEL: @main(
 func.func @main(%q: tensor<2x6x5x8xf32>, %k: tensor<2x2x5x8xf32>, %v: tensor<2x2x5x8xf32>) -> tensor<2x6x5x8xf32> {
   // CHECK-NEXT: "ttir.scaled_dot_product_attention"(%arg0, %arg1, %arg2) {
@@ -151,7 +151,7 @@ func.func @main(%q: tensor<2x6x5x8xf32>, %k: tensor<2x2x5x8xf32>, %v: tensor<2x2
 
 // -----
 
-// The same with other shapes between: heads and batch are one dimension.
+// The same with other shapes in between: heads and batch are one dimension.
 // CHECK-LABEL: @main(
 func.func @main(%q: tensor<2x6x5x8xf32>, %k: tensor<2x2x5x8xf32>, %v: tensor<2x2x5x8xf32>) -> tensor<2x6x5x8xf32> {
   // CHECK-NEXT: "ttir.scaled_dot_product_attention"(%arg0, %arg1, %arg2) {
@@ -168,7 +168,7 @@ func.func @main(%q: tensor<2x6x5x8xf32>, %k: tensor<2x2x5x8xf32>, %v: tensor<2x2
 
 // -----
 
-// One head for all queries.
+// All query heads share one head of keys and values.
 // CHECK-LABEL: @main(
 func.func @main(%q: tensor<2x6x5x8xf32>, %k: tensor<2x1x5x8xf32>, %v: tensor<2x1x5x8xf32>) -> tensor<2x6x5x8xf32> {
   // CHECK-NEXT: "ttir.scaled_dot_product_attention"(%arg0, %arg1, %arg2) {
@@ -181,7 +181,7 @@ func.func @main(%q: tensor<2x6x5x8xf32>, %k: tensor<2x1x5x8xf32>, %v: tensor<2x1
 
 // -----
 
-// All heads one after the other, and then again: this is another order of heads.
+// The whole list of heads is repeated. This gives another order of heads, so the repetition stays.
 // CHECK-LABEL: @main(
 func.func @main(%q: tensor<2x6x5x8xf32>, %k: tensor<2x2x5x8xf32>, %v: tensor<2x2x5x8xf32>) -> tensor<2x6x5x8xf32> {
   // CHECK: ttir.broadcast
@@ -259,7 +259,7 @@ func.func @main(%q: tensor<2x6x5x8xf32>, %k: tensor<1x6x5x8xf32>, %v: tensor<1x6
 
 // -----
 
-// A query that was multiplied by 0.25 before its heads were split (OPT).
+// The query was multiplied by 0.25 before its heads were split (OPT). The factor goes into the scale.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x6x16xf32>, %k: tensor<2x2x6x8xf32>, %v: tensor<2x2x6x8xf32>) -> tensor<2x2x6x8xf32> {
   // CHECK-NEXT: [[A:%[0-9]+]] = "ttir.reshape"(%arg0)
@@ -275,7 +275,7 @@ func.func @main(%x: tensor<2x6x16xf32>, %k: tensor<2x2x6x8xf32>, %v: tensor<2x2x
 
 // -----
 
-// The factor stays: one per column, a tensor, or if something else reads the heads.
+// The factor stays if it has one number per column, if it is a whole tensor, or if something else reads the heads.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x6x16xf32>, %k: tensor<2x2x6x8xf32>, %v: tensor<2x2x6x8xf32>, %w: tensor<16xf32>, %y: tensor<2x6x16xf32>) -> (tensor<2x2x6x8xf32>, tensor<2x2x6x8xf32>, tensor<2x2x6x8xf32>, tensor<2x2x6x8xf32>) {
   // CHECK-COUNT-3: "ttir.multiply"

@@ -99,7 +99,7 @@ func.func @main(%x: tensor<2x6x16xf32>, %wq: tensor<32x16xf32> {ttcore.argument_
 
 // -----
 
-// The query has the other number of heads, wherever it is in the program.
+// The part with another number of heads is the query, at any place in the program.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x6x16xf32>, %wq: tensor<16x16xf32> {ttcore.argument_type = "parameter"}, %wk: tensor<32x16xf32> {ttcore.argument_type = "parameter"}, %wv: tensor<16x16xf32> {ttcore.argument_type = "parameter"}) -> (tensor<2x2x6x8xf32>, tensor<2x4x6x8xf32>, tensor<2x2x6x8xf32>) {
   // CHECK: [[W:%[0-9]+]] = "ttir.concat"(%arg2, %arg3, %arg1) {dim = 0
@@ -119,7 +119,7 @@ func.func @main(%x: tensor<2x6x16xf32>, %wq: tensor<16x16xf32> {ttcore.argument_
 
 // -----
 
-// A query with fewer heads than keys and values.
+// The query has fewer heads than keys and values.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x6x16xf32>, %wq: tensor<16x16xf32> {ttcore.argument_type = "parameter"}, %wk: tensor<32x16xf32> {ttcore.argument_type = "parameter"}, %wv: tensor<32x16xf32> {ttcore.argument_type = "parameter"}) -> (tensor<2x2x6x8xf32>, tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32>) {
   // CHECK-NOT: split_query_key_value
@@ -138,7 +138,7 @@ func.func @main(%x: tensor<2x6x16xf32>, %wq: tensor<16x16xf32> {ttcore.argument_
 
 // -----
 
-// Three numbers of heads.
+// Query, key and value have three different numbers of heads.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x6x16xf32>, %wq: tensor<32x16xf32> {ttcore.argument_type = "parameter"}, %wk: tensor<16x16xf32> {ttcore.argument_type = "parameter"}, %wv: tensor<8x16xf32> {ttcore.argument_type = "parameter"}) -> (tensor<2x4x6x8xf32>, tensor<2x2x6x8xf32>, tensor<2x1x6x8xf32>) {
   // CHECK-NOT: split_query_key_value
@@ -157,7 +157,7 @@ func.func @main(%x: tensor<2x6x16xf32>, %wq: tensor<32x16xf32> {ttcore.argument_
 
 // -----
 
-// Heads that are no multiple.
+// The number of query heads is not a multiple of the number of key heads.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x6x16xf32>, %wq: tensor<24x16xf32> {ttcore.argument_type = "parameter"}, %wk: tensor<16x16xf32> {ttcore.argument_type = "parameter"}, %wv: tensor<16x16xf32> {ttcore.argument_type = "parameter"}) -> (tensor<2x3x6x8xf32>, tensor<2x2x6x8xf32>, tensor<2x2x6x8xf32>) {
   // CHECK-NOT: split_query_key_value
@@ -234,7 +234,7 @@ func.func @main(%x: tensor<2x6x16xf32>, %wq: tensor<32x16xf32> {ttcore.argument_
 
 // -----
 
-// One weight is transposed. The concatenation would need another one.
+// One product does not transpose its weight like the others. The concatenation would need another form of the weight.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x6x16xf32>, %wq: tensor<32x16xf32> {ttcore.argument_type = "parameter"}, %wk: tensor<16x16xf32> {ttcore.argument_type = "parameter"}, %wv: tensor<16x16xf32> {ttcore.argument_type = "parameter"}) -> (tensor<2x4x6x8xf32>, tensor<2x2x6x8xf32>, tensor<2x2x6x8xf32>) {
   // CHECK-NOT: split_query_key_value
@@ -272,7 +272,7 @@ func.func @main(%x: tensor<2x6x16xf32>, %wq: tensor<32x16xf32> {ttcore.argument_
 
 // -----
 
-// The keys before they are split have another reader.
+// Something else reads the keys before they are split into heads.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x6x16xf32>, %wq: tensor<32x16xf32> {ttcore.argument_type = "parameter"}, %wk: tensor<16x16xf32> {ttcore.argument_type = "parameter"}, %wv: tensor<16x16xf32> {ttcore.argument_type = "parameter"}) -> (tensor<2x4x6x8xf32>, tensor<2x6x16xf32>, tensor<2x2x6x8xf32>) {
   // CHECK-NOT: split_query_key_value
@@ -310,7 +310,7 @@ func.func @main(%x: tensor<2x6x48xf32>) -> (tensor<2x2x6x8xf32>, tensor<2x2x6x8x
 
 // -----
 
-// The first columns are the query, in whatever order the program takes them.
+// The first columns are the query. The order in which the program takes the slices does not matter.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x6x64xf32>) -> (tensor<2x2x6x8xf32>, tensor<2x4x6x8xf32>, tensor<2x2x6x8xf32>) {
   // CHECK-NEXT: [[S:%[0-9]+]]:3 = "ttir.split_query_key_value_and_split_heads"(%arg0) {num_heads = 4 : i64, num_kv_heads = 2
@@ -386,7 +386,7 @@ func.func @main(%x: tensor<2x6x48xf32>) -> (tensor<2x2x6x8xf32>, tensor<2x2x6x8x
 
 // -----
 
-// Every third column.
+// Each slice takes every third column.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x6x48xf32>) -> (tensor<2x2x6x8xf32>, tensor<2x2x6x8xf32>, tensor<2x2x6x8xf32>) {
   // CHECK-NOT: split_query_key_value
@@ -426,7 +426,7 @@ func.func @main(%x: tensor<2x6x16xf32>, %g: tensor<8xf32>, %wq: tensor<32x16xf32
 
 // -----
 
-// Of one position, the heads are split by a reshape.
+// A reshape splits the heads of one position.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x1x16xf32>, %wq: tensor<16x32xf32> {ttcore.argument_type = "parameter"}, %wk: tensor<16x16xf32> {ttcore.argument_type = "parameter"}, %wv: tensor<16x16xf32> {ttcore.argument_type = "parameter"}) -> (tensor<2x4x1x8xf32>, tensor<2x2x1x8xf32>, tensor<2x2x1x8xf32>) {
   // CHECK: [[W:%[0-9]+]] = "ttir.concat"(%arg1, %arg2, %arg3) {dim = 1
@@ -443,7 +443,7 @@ func.func @main(%x: tensor<2x1x16xf32>, %wq: tensor<16x32xf32> {ttcore.argument_
 
 // -----
 
-// Heads of two positions are not split by a reshape, and neither is one position by a reshape that moves no heads.
+// A reshape does not split the heads of two positions. A reshape that moves no heads does not split one position.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x2x16xf32>, %y: tensor<2x1x16xf32>, %wq: tensor<16x16xf32> {ttcore.argument_type = "parameter"}, %wk: tensor<16x16xf32> {ttcore.argument_type = "parameter"}, %wv: tensor<16x16xf32> {ttcore.argument_type = "parameter"}) -> (tensor<2x4x1x8xf32>, tensor<2x4x1x8xf32>, tensor<2x4x1x8xf32>, tensor<2x1x2x8xf32>, tensor<2x1x2x8xf32>, tensor<2x1x2x8xf32>) {
   // CHECK-NOT: ttir.split_query_key_value_and_split_heads
@@ -464,7 +464,7 @@ func.func @main(%x: tensor<2x2x16xf32>, %y: tensor<2x1x16xf32>, %wq: tensor<16x1
 
 // -----
 
-// Parts of one product in which key and value have different numbers of heads.
+// Key and value, as parts of one product, have different numbers of heads.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x6x56xf32>) -> (tensor<2x4x6x8xf32>, tensor<2x2x6x8xf32>, tensor<2x1x6x8xf32>) {
   // CHECK-NOT: split_query_key_value
@@ -483,7 +483,7 @@ func.func @main(%x: tensor<2x6x56xf32>) -> (tensor<2x4x6x8xf32>, tensor<2x2x6x8x
 
 // -----
 
-// Parts of one product in which the heads of the query cannot be shared out to those of the key.
+// In the parts of one product, the number of query heads is not a multiple of the number of key heads.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x6x56xf32>) -> (tensor<2x3x6x8xf32>, tensor<2x2x6x8xf32>, tensor<2x2x6x8xf32>) {
   // CHECK-NOT: split_query_key_value

@@ -14,7 +14,7 @@ func.func @main(%x: tensor<2x4xf32>, %w: tensor<5x4xf32>, %b: tensor<5xf32>) -> 
 
 // -----
 
-// Transposes of both operands are fused into a product without a bias; a transpose of a batch is none.
+// Transposes of both operands are fused into a product without a bias. A permutation of the batch is no transpose.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<4x2xf32>, %w: tensor<5x4xf32>, %y: tensor<4x2x3xf32>) -> (tensor<2x5xf32>, tensor<2x4x3xf32>) {
   // CHECK: "ttir.matmul"(%arg0, %arg1) {transpose_a = true, transpose_b = true}
@@ -106,7 +106,7 @@ func.func @main(%x: tensor<2x4xi32>, %w: tensor<4x5xi32>, %b: tensor<5xi32>) -> 
 
 // -----
 
-// The gelu with tanh is an activation, also where bfloat16 becomes float32 for it.
+// The gelu with tanh is an activation, also if bfloat16 becomes float32 for it.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x4xf32>, %w: tensor<4x4xf32>, %y: tensor<2x4xbf16>, %v: tensor<4x4xbf16>) -> (tensor<2x4xf32>, tensor<2x4xbf16>) {
   // CHECK-NEXT: [[A:%[0-9]+]] = "ttir.linear"(%arg0, %arg1) {activation = "gelu_tanh"
@@ -123,7 +123,7 @@ func.func @main(%x: tensor<2x4xf32>, %w: tensor<4x4xf32>, %y: tensor<2x4xbf16>, 
 
 // -----
 
-// No activation: the product of bfloat16 has one, it or the float32 result is read elsewhere, or it is no product.
+// The gelu stays if there is no product, if it has an activation, or if it or the float32 result has another reader.
 // CHECK-LABEL: @main(
 func.func @main(%y: tensor<4x4xbf16>, %v: tensor<4x4xbf16>) -> (tensor<4x4xbf16>, tensor<4x4xbf16>, tensor<4x4xbf16>, tensor<4x4xbf16>, tensor<4x4xf32>, tensor<4x4xbf16>) {
   // CHECK-NOT: activation = "gelu_tanh"
@@ -167,7 +167,7 @@ func.func @main(%x: tensor<2x4xf32>, %w: tensor<10x4xf32> {ttcore.argument_type 
 
 // -----
 
-// Parts of different widths, of weights that are not transposed. Nothing reads a column between them.
+// The parts have different widths, and the weights are not transposed. Nothing reads the column between the parts.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x4xf32>, %w: tensor<4x10xf32> {ttcore.argument_type = "parameter"}) -> (tensor<2x2xf32>, tensor<2x7xf32>) {
   // CHECK-DAG: [[W0:%[0-9]+]] = "ttir.slice_static"(%arg1) {begins = array<i64: 0, 0>, ends = array<i64: 4, 2>
@@ -183,8 +183,8 @@ func.func @main(%x: tensor<2x4xf32>, %w: tensor<4x10xf32> {ttcore.argument_type 
 
 // -----
 
-// The product stays: of inputs, with parts that share a column, of every second column, of rows, with three parts, and
-// with another reader.
+// The product stays if its weight is an input, if the parts share a column, if they take every second column or only
+// some rows, if there are three parts, or if something else reads the product.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x4xf32>, %y: tensor<4x10xf32>, %w: tensor<4x10xf32> {ttcore.argument_type = "parameter"}) -> (tensor<2x5xf32>, tensor<2x5xf32>, tensor<2x6xf32>, tensor<2x5xf32>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<1x5xf32>, tensor<2x5xf32>, tensor<1x5xf32>, tensor<2x5xf32>, tensor<2x2xf32>, tensor<2x3xf32>, tensor<2x5xf32>, tensor<2x5xf32>, tensor<2x5xf32>, tensor<2x10xf32>) {
   // CHECK-COUNT-7: "ttir.matmul"({{.*}} -> tensor<2x10xf32>
@@ -230,7 +230,7 @@ func.func @main(%x: tensor<2x4xf32>, %y: tensor<4x10xf32>, %w: tensor<4x10xf32> 
 
 // -----
 
-// A residual of the product's shape is its bias, on either side.
+// A residual of the product's shape becomes the bias, on either side of the addition.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x40x4xf32>, %w: tensor<4x4xf32>, %r: tensor<2x40x4xf32>) -> (tensor<2x40x4xf32>, tensor<2x40x4xf32>) {
   // CHECK: [[A:%[0-9]+]] = "ttir.linear"(%arg0, %arg1, %arg2) {{.*}}transpose_a = false, transpose_b = true}
@@ -245,8 +245,8 @@ func.func @main(%x: tensor<2x40x4xf32>, %w: tensor<4x4xf32>, %r: tensor<2x40x4xf
 
 // -----
 
-// No bias: 32 rows are one tile; a residual that is repeated or repeats the product; a product of a batch, with another
-// reader or of integers.
+// A residual is no bias if it has 32 rows (one tile), or if it is repeated or repeats the product. It is no bias of a
+// product that has a batch of weights, another reader, or integers.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<32x4xf32>, %w: tensor<4x4xf32>, %r: tensor<32x4xf32>, %y: tensor<2x40x4xf32>, %s: tensor<1x40x4xf32>, %b: tensor<2x4x4xf32>, %t: tensor<2x40x4xf32>, %u: tensor<3x2x40x4xf32>, %i: tensor<40x4xi32>, %j: tensor<4x4xi32>) -> (tensor<32x4xf32>, tensor<2x40x4xf32>, tensor<3x2x40x4xf32>, tensor<2x40x4xf32>, tensor<2x40x4xf32>, tensor<2x40x4xf32>, tensor<40x4xi32>) {
   // CHECK-NOT: ttir.linear
@@ -267,7 +267,7 @@ func.func @main(%x: tensor<32x4xf32>, %w: tensor<4x4xf32>, %r: tensor<32x4xf32>,
 
 // -----
 
-// A row that depends on inputs is a bias as it is; that of a parameter becomes a vector once.
+// A row that depends on inputs becomes the bias without a change. A row of a parameter becomes a vector once.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<1x1x4xf32>, %w: tensor<4x4xf32>, %r: tensor<1x1x4xf32>, %p: tensor<1x4xf32> {ttcore.argument_type = "parameter"}) -> (tensor<1x1x4xf32>, tensor<1x1x4xf32>) {
   // CHECK-DAG: "ttir.linear"(%arg0, %arg1, %arg2)

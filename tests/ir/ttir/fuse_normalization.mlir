@@ -144,7 +144,7 @@ func.func @main(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
 
 // -----
 
-// A mean by a factor, here a third rounded to float32. The reduced dimension may be restored before it.
+// A sum times a factor is a mean, here with a third in float32. A reshape may restore the dimension before the factor.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<4x3xf32>) -> (tensor<4xf32>, tensor<4x1xf32>) {
   // CHECK-DAG: "ttir.mean"(%arg0) {dim_arg = array<i64: 1>, keep_dim = false}
@@ -160,7 +160,7 @@ func.func @main(%x: tensor<4x3xf32>) -> (tensor<4xf32>, tensor<4x1xf32>) {
 
 // -----
 
-// No mean: a sum divided by another number, one that the division broadcasts, and one of integers.
+// A sum is no mean if it is divided by another number, if the division broadcasts it, or if it is a sum of integers.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<4x3xf32>, %n: tensor<4x3xi32>) -> (tensor<4xf32>, tensor<2x4xf32>, tensor<4xi32>) {
   // CHECK-NOT: ttir.mean
@@ -197,7 +197,7 @@ func.func @main(%x: tensor<4x4xf32>, %w: tensor<4xf32>, %b: tensor<4xf32>, %c: t
 
 // -----
 
-// x * rsqrt(mean(x ** 2) + epsilon), by a power or a product, and then by a vector, is an RMS norm.
+// x * rsqrt(mean(x ** 2) + epsilon) is an RMS norm, with a power or a product for the square, and with a vector or not.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x3x4xf32>, %w: tensor<4xf32>) -> (tensor<2x3x4xf32>, tensor<2x3x4xf32>) {
   // CHECK-DAG: "ttir.rms_norm"(%arg0, %arg1) {epsilon = 9.99
@@ -224,7 +224,7 @@ func.func @main(%x: tensor<2x3x4xf32>, %w: tensor<4xf32>) -> (tensor<2x3x4xf32>,
 
 // -----
 
-// No RMS norm: of another tensor, of a third power, over the first dimension, and of columns by rows.
+// It is no RMS norm of another tensor, of a third power, over the first dimension, or if norms of rows scale columns.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<4x4xf32>, %y: tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>) {
   // CHECK-NOT: ttir.rms_norm
@@ -281,7 +281,7 @@ func.func @main(%x: tensor<2x6x16xbf16>, %w: tensor<16xbf16>) -> tensor<2x6x16xb
 
 // -----
 
-// The same with a weight in float32, and rounded after it (Gemma): the weight stays as exact.
+// The same with a weight in float32, and rounded after the weight (Gemma). The weight stays in float32.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x6x16xbf16>, %w: tensor<16xf32>) -> tensor<2x6x16xbf16> {
   // CHECK-NEXT: "ttir.rms_norm"(%arg0, %arg1) {{.*}} : (tensor<2x6x16xbf16>, tensor<16xf32>) -> tensor<2x6x16xbf16>
@@ -309,7 +309,7 @@ func.func @main(%x: tensor<2x6x16xbf16>) -> (tensor<2x6x16xbf16>, tensor<2x6x16x
 
 // -----
 
-// A norm of float32 is rounded once: its operand may have more digits than bfloat16.
+// A norm of float32 stays, and only its result is rounded: its operand may have more digits than bfloat16.
 // CHECK-LABEL: @main(
 func.func @main(%0: tensor<2x6x16xf32>) -> tensor<2x6x16xbf16> {
   // CHECK-NEXT: "ttir.rms_norm"(%arg0) {{.*}}xf32>
@@ -321,7 +321,7 @@ func.func @main(%0: tensor<2x6x16xf32>) -> tensor<2x6x16xbf16> {
 
 // -----
 
-// Integers are no bfloat16.
+// A norm of integers stays in float32.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x6x16xi32>) -> tensor<2x6x16xi32> {
   // CHECK: ttir.typecast

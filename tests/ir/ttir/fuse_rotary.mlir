@@ -17,7 +17,7 @@ func.func @main(%x: tensor<2x3x5x64xf32>, %cos: tensor<1x1x5x64xf32>, %sin: tens
 
 // -----
 
-// Factors and terms in another order.
+// The factors and terms have another order.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x3x5x64xf32>, %cos: tensor<1x1x5x64xf32>, %sin: tensor<1x1x5x64xf32>) -> tensor<2x3x5x64xf32> {
   // CHECK-NEXT: "ttir.rotary_embedding"(%arg0, %arg1, %arg2)
@@ -34,7 +34,7 @@ func.func @main(%x: tensor<2x3x5x64xf32>, %cos: tensor<1x1x5x64xf32>, %sin: tens
 
 // -----
 
-// A table of two dimensions.
+// The tables have two dimensions.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x3x5x64xf32>, %cos: tensor<5x64xf32>, %sin: tensor<5x64xf32>) -> tensor<2x3x5x64xf32> {
   // CHECK: [[C:%[0-9]+]] = "ttir.reshape"(%arg1)
@@ -154,7 +154,7 @@ func.func @main(%x: tensor<2x3x5x64xf32>, %cos: tensor<1x1x5x64xf32>, %sin: tens
 
 // -----
 
-// The difference instead of the sum.
+// The second term is subtracted, and not added.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x3x5x64xf32>, %cos: tensor<1x1x5x64xf32>, %sin: tensor<1x1x5x64xf32>) -> tensor<2x3x5x64xf32> {
   // CHECK-NOT: rotary_embedding
@@ -171,7 +171,7 @@ func.func @main(%x: tensor<2x3x5x64xf32>, %cos: tensor<1x1x5x64xf32>, %sin: tens
 
 // -----
 
-// A table for each batch.
+// There is a table for each batch.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x3x5x64xf32>, %cos: tensor<2x1x5x64xf32>, %sin: tensor<2x1x5x64xf32>) -> tensor<2x3x5x64xf32> {
   // CHECK-NOT: rotary_embedding
@@ -188,7 +188,7 @@ func.func @main(%x: tensor<2x3x5x64xf32>, %cos: tensor<2x1x5x64xf32>, %sin: tens
 
 // -----
 
-// A table for each head.
+// There is a table for each head.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x3x5x64xf32>, %cos: tensor<1x3x5x64xf32>, %sin: tensor<1x3x5x64xf32>) -> tensor<2x3x5x64xf32> {
   // CHECK-NOT: rotary_embedding
@@ -205,7 +205,7 @@ func.func @main(%x: tensor<2x3x5x64xf32>, %cos: tensor<1x3x5x64xf32>, %sin: tens
 
 // -----
 
-// A table of one row, which holds for all positions.
+// The tables have one row, which is used for all positions.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x3x5x64xf32>, %cos: tensor<1x1x1x64xf32>, %sin: tensor<1x1x1x64xf32>) -> tensor<2x3x5x64xf32> {
   // CHECK-NOT: rotary_embedding
@@ -239,7 +239,7 @@ func.func @main(%x: tensor<2x3x5x64xf32>, %cos: tensor<1x1x5x64xf32>, %sin: tens
 
 // -----
 
-// Halves that are not whole tiles.
+// The halves are not whole tiles.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x3x5x96xf32>, %cos: tensor<1x1x5x96xf32>, %sin: tensor<1x1x5x96xf32>) -> tensor<2x3x5x96xf32> {
   // CHECK-NOT: rotary_embedding
@@ -256,7 +256,7 @@ func.func @main(%x: tensor<2x3x5x96xf32>, %cos: tensor<1x1x5x96xf32>, %sin: tens
 
 // -----
 
-// The value that is multiplied is another one than the one that is rotated.
+// The value in the first term is not the value that is rotated.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x3x5x64xf32>, %cos: tensor<1x1x5x64xf32>, %sin: tensor<1x1x5x64xf32>, %y: tensor<2x3x5x64xf32>) -> tensor<2x3x5x64xf32> {
   // CHECK-NOT: rotary_embedding

@@ -13,7 +13,7 @@ func.func @main(%x: tensor<1x4x2x3xf32>) -> tensor<1x4x2x3xf32> {
 
 // -----
 
-// It stays if another op reads the permuted value.
+// The permutation stays if another op reads the permuted value.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<4x2xf32>) -> (tensor<2x4xf32>, tensor<2x4xf32>) {
   // CHECK-NEXT: [[T:%[0-9]+]] = "ttir.permute"(%arg0)
@@ -86,7 +86,7 @@ func.func @main(%x: tensor<2x3x4xf32>, %w: tensor<4x5xf32>) -> tensor<6x5xf32> {
 
 // -----
 
-// An index of a reshaped tensor is a slice of the dimension joined with the next one. Other dimensions may be cut, too.
+// One index of a dimension becomes a slice of this dimension joined with the next one. Other dimensions may be cut.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<4x24xf32>) -> (tensor<4x2x4xf32>, tensor<2x2x4xf32>) {
   // CHECK: [[A:%[0-9]+]] = "ttir.reshape"(%arg0) {shape = array<i64: 4, 2, 12>}
@@ -104,7 +104,7 @@ func.func @main(%x: tensor<4x24xf32>) -> (tensor<4x2x4xf32>, tensor<2x2x4xf32>) 
 
 // -----
 
-// The slice stays if it cuts the next dimension, too, if it takes two indices, or if the tensor is not reshaped.
+// The slice stays if it also cuts the next dimension, if it takes two indices, or if the tensor is not reshaped.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<4x6xf32>, %y: tensor<4x3x2xf32>) -> (tensor<4x1xf32>, tensor<8x2xf32>, tensor<4x2xf32>) {
   // CHECK-COUNT-3: "ttir.slice_static"({{.*}}) {begins = array<i64: 0, 1, 0>
@@ -133,7 +133,7 @@ func.func @main(%x: tensor<2x3x4x5xf32>, %y: tensor<2x3x6x5xf32>) -> tensor<6x4x
 
 // -----
 
-// They stay if the batches differ, if a matrix is reshaped, or if another op reads a reshaped factor.
+// The reshapes stay if the batches differ, if a matrix is reshaped, or if another op reads a reshaped factor.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x3x4x4xf32>, %y: tensor<3x2x4x4xf32>, %z: tensor<2x3x2x8xf32>) -> (tensor<6x4x4xf32>, tensor<6x4x4xf32>, tensor<6x4x4xf32>, tensor<6x4x4xf32>) {
   // CHECK: "ttir.matmul"({{.*}}) {{.*}} : (tensor<6x4x4xf32>, tensor<6x4x4xf32>)
@@ -221,7 +221,7 @@ func.func @main(%x: tensor<2x2x2xf32>, %y: tensor<2x2x2xf32>) -> tensor<2x2x2xf3
 
 // -----
 
-// A permutation does not move behind an op with another tensor of this size, which would have to be permuted in its place.
+// A permutation does not move behind an op with another tensor of this size, because it would be permuted instead.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<4x2xf32>, %y: tensor<2x4xf32>) -> tensor<2x4xf32> {
   // CHECK-NEXT: [[T:%[0-9]+]] = "ttir.permute"(%arg0)
@@ -234,7 +234,7 @@ func.func @main(%x: tensor<4x2xf32>, %y: tensor<2x4xf32>) -> tensor<2x4xf32> {
 
 // -----
 
-// It moves if the other tensor is a constant, which is permuted once.
+// The permutation moves if the other tensor is a constant, which is permuted once.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<4x2xf32>) -> tensor<2x4xf32> {
   // CHECK: [[C:%[0-9]+]] = "ttir.permute"({{.*}}) {permutation = array<i64: 1, 0>} : (tensor<2x4xf32>) -> tensor<4x2xf32>
@@ -265,7 +265,7 @@ func.func @main(%x: tensor<1024x1xf32>, %v: tensor<f32>) -> (tensor<32x32xf32>, 
 
 // -----
 
-// A reshape to a value that is half as large in tiles moves. The values of 64 x 16 and 32 x 32 have two tiles and one.
+// A reshape moves if it halves the number of tiles. A value of 64 x 16 has two tiles, and one of 32 x 32 has one.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<64x16xf32>) -> tensor<32x32xf32> {
   // CHECK-NEXT: [[A:%[0-9]+]] = "ttir.exp"(%arg0)
@@ -292,7 +292,7 @@ func.func @main(%x: tensor<128x1xi32>, %y: tensor<4x32xi32>, %t: tensor<8x64xf32
 
 // -----
 
-// A product reads rows of several dimensions only if they do not grow in tiles: 8 matrices of one row are 8 rows of tiles.
+// A product reads rows of several dimensions only if they need no more tiles. 8 matrices of one row need 8 tile rows.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<8x1x64xf32>, %w: tensor<64x32xf32>) -> tensor<8x32xf32> {
   // CHECK: [[A:%[0-9]+]] = "ttir.reshape"(%arg0) {shape = array<i64: 8, 64>}
@@ -317,7 +317,7 @@ func.func @main(%x: tensor<1x1x2x240xf32>, %v: tensor<240x1x1xf32>) -> tensor<2x
 
 // -----
 
-// It stays if the reshape joins dimensions: the 6 columns of the result are no dimension of the operand.
+// The vector stays if the reshape joins dimensions: the 6 columns of the result are no dimension of the operand.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x3x4xf32>, %v: tensor<4xf32>) -> tensor<6x4x1xf32> {
   // CHECK: "ttir.reshape"(%arg0) {shape = array<i64: 6, 4, 1>}

@@ -25,7 +25,7 @@ func.func @main(%x: tensor<2x3x5x64xbf16>, %y: tensor<2x3x5x64xbf16>, %cos: tens
 
 // -----
 
-// All of 32 columns, with tables of two dimensions.
+// All 32 columns are turned, with tables of two dimensions.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x3x5x32xbf16>, %y: tensor<2x3x5x32xbf16>, %cos: tensor<5x32xbf16>, %sin: tensor<5x32xbf16>) -> tensor<2x3x5x32xbf16> {
   // CHECK: [[C:%[0-9]+]] = "ttir.reshape"(%arg2) {shape = array<i64: 1, 1, 5, 32>}
@@ -43,7 +43,7 @@ func.func @main(%x: tensor<2x3x5x32xbf16>, %y: tensor<2x3x5x32xbf16>, %cos: tens
 
 // -----
 
-// float32, which the library does not take.
+// The library does not take float32.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x3x5x64xf32>, %y: tensor<2x3x5x64xf32>, %cos: tensor<1x1x5x16xf32>, %sin: tensor<1x1x5x16xf32>) -> tensor<2x3x5x64xf32> {
   // CHECK-NOT: rotary_embedding
@@ -63,7 +63,7 @@ func.func @main(%x: tensor<2x3x5x64xf32>, %y: tensor<2x3x5x64xf32>, %cos: tensor
 
 // -----
 
-// More columns than a tile has.
+// More columns are turned than a tile has.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x3x5x128xbf16>, %y: tensor<2x3x5x128xbf16>, %cos: tensor<1x1x5x48xbf16>, %sin: tensor<1x1x5x48xbf16>) -> tensor<2x3x5x128xbf16> {
   // CHECK-NOT: rotary_embedding
@@ -83,7 +83,7 @@ func.func @main(%x: tensor<2x3x5x128xbf16>, %y: tensor<2x3x5x128xbf16>, %cos: te
 
 // -----
 
-// Of heads that are not whole tiles, the first tile is turned by itself.
+// If heads are not whole tiles, the first tile is turned by itself.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x3x5x80xbf16>, %y: tensor<2x3x5x80xbf16>, %cos: tensor<1x1x5x32xbf16>, %sin: tensor<1x1x5x32xbf16>) -> tensor<2x3x5x80xbf16> {
   // CHECK: [[X:%[0-9]+]] = "ttir.slice_static"(%arg0)
@@ -104,7 +104,7 @@ func.func @main(%x: tensor<2x3x5x80xbf16>, %y: tensor<2x3x5x80xbf16>, %cos: tens
 
 // -----
 
-// Heads that are too wide for the library.
+// The heads are too wide for the library.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x3x5x288xbf16>, %y: tensor<2x3x5x288xbf16>, %cos: tensor<1x1x5x16xbf16>, %sin: tensor<1x1x5x16xbf16>) -> tensor<2x3x5x288xbf16> {
   // CHECK-NOT: rotary_embedding
@@ -124,7 +124,7 @@ func.func @main(%x: tensor<2x3x5x288xbf16>, %y: tensor<2x3x5x288xbf16>, %cos: te
 
 // -----
 
-// The other columns are those of another tensor.
+// The other columns come from another tensor.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x3x5x64xbf16>, %y: tensor<2x3x5x64xbf16>, %cos: tensor<1x1x5x16xbf16>, %sin: tensor<1x1x5x16xbf16>) -> tensor<2x3x5x64xbf16> {
   // CHECK-NOT: rotary_embedding
@@ -164,7 +164,7 @@ func.func @main(%x: tensor<2x3x5x64xbf16>, %y: tensor<2x3x5x64xbf16>, %cos: tens
 
 // -----
 
-// A table for each batch.
+// There is a table for each batch.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x3x5x64xbf16>, %y: tensor<2x3x5x64xbf16>, %cos: tensor<2x1x5x16xbf16>, %sin: tensor<2x1x5x16xbf16>) -> tensor<2x3x5x64xbf16> {
   // CHECK-NOT: rotary_embedding
@@ -184,7 +184,7 @@ func.func @main(%x: tensor<2x3x5x64xbf16>, %y: tensor<2x3x5x64xbf16>, %cos: tens
 
 // -----
 
-// Neighbours turn, which are in one tile in heads of any width.
+// Neighbouring columns are turned. They are in one tile, in heads of any width.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x3x5x64xbf16>, %cos: tensor<1x1x5x64xbf16>, %sin: tensor<1x1x5x64xbf16>) -> tensor<2x3x5x64xbf16> {
   // CHECK-NEXT: [[M:%[0-9]+]] = "ttir.constant"()
@@ -205,7 +205,7 @@ func.func @main(%x: tensor<2x3x5x64xbf16>, %cos: tensor<1x1x5x64xbf16>, %sin: te
 
 // -----
 
-// Neighbours that are not exchanged.
+// Neighbouring columns are not exchanged.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x3x5x64xbf16>, %cos: tensor<1x1x5x64xbf16>, %sin: tensor<1x1x5x64xbf16>) -> tensor<2x3x5x64xbf16> {
   // CHECK-NOT: rotary_embedding
