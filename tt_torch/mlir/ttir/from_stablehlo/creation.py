@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-import torch
 from torch_mlir import ir
 
 from tt_torch.mlir.rules import Builder, dtype, producer, shape, tensor, users
@@ -33,8 +32,9 @@ def as_element(value: float | int, element: ir.Type) -> float | int | None:
         lowest = 0 if element.is_unsigned else -(2 ** (element.width - 1))
         fits = lowest <= value < lowest + 2**element.width  # false for NaN
         return math.trunc(value) if fits else None
-    rounded = torch.tensor(value, dtype=torch.float64).float()
-    return (rounded.bfloat16() if isinstance(element, ir.BF16Type) else rounded).item()
+    with np.errstate(over="ignore"):
+        number = np.float32(value)
+    return bfloat16.rounded(number) if isinstance(element, ir.BF16Type) else number.item()
 
 
 def splat_of(value: Value) -> float | None:
