@@ -69,7 +69,7 @@ OF_ROWS: dict[str, Function] = {
     "logsumexp": lambda x, t, k, w: x.logsumexp(1),
     "renorm": lambda x, t, k, w: x.renorm(2, 0, 0.5),
 }  # fmt: skip
-# Functions of images x of shape (2, 4, 6, 6), and of k, the class of each pixel. The others are as above.
+# Here x has images of shape (2, 4, 6, 6), and k has the class of each pixel. The other arguments are as above.
 OF_IMAGES: dict[str, Function] = {
     "reflection_pad1d": lambda x, t, k, w: F.pad(x[0], (2, 1), "reflect"),
     "reflection_pad2d": lambda x, t, k, w: F.pad(x, (2, 1, 0, 3), "reflect"),

@@ -129,7 +129,7 @@ QUIRKS = (
     Quirk(re.compile(r"hardtanh|\b[cs]?elu\(|hardswish|relu6|hardshrink|softshrink|logit"), _has_nan),
     # The result of the kernel for gradients has the order of its input in memory. The other kernel's result does not.
     Quirk(re.compile("max_pool1d"), _is_permuted),
-    # The kernel sorts by `<`, so a NaN stays anywhere: the mode of [2, nan, 1] is 1, and of [nan, 2, 1] it is NaN.
+    # The kernel sorts by `<`, so a NaN can stay at any place: [2, nan, 1] has the mode 1, and [nan, 2, 1] has NaN.
     Quirk(re.compile(r"\.mode\("), _has_nan),
     # Which of the equal elements is the median, and gets the gradient, follows from how the kernel moves elements.
     Quirk(re.compile(r"median|kthvalue|\.mode\("), _repeats_in_training),

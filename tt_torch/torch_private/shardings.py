@@ -75,7 +75,8 @@ part_of_graphs(_attention)
 
 
 def _of_attention(tensors: Sequence[torch.Tensor], mesh: DeviceMesh) -> list[Placement]:
-    """What each dimension of the mesh splits: heads if a tensor is split along them, else the batch, else nothing.
+    """For each dimension of the mesh, the dimension of the tensors that it splits. It splits the heads if a tensor is
+    split along them. Otherwise it splits the batch if a tensor is split along the batch, or nothing.
 
     Parts of a tensor must have one size, for all tensors. Key and value may have fewer heads than the query.
     """

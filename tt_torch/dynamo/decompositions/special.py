@@ -36,8 +36,8 @@ def _erfinv_ratio(w: Tensor) -> Tensor:
     return torch.erfinv(x) / x
 
 
-# erfinv(x) / x as a function of w = -log(1 - x^2), and of the root of w. Source: Giles, GPU Computing Gems Jade (2011),
-# chapter 10.
+# The first fit gives erfinv(x) / x from w = -log(1 - x^2), and the second one from the root of w. Source: Giles, GPU
+# Computing Gems Jade (2011), chapter 10.
 _ERFINV = Fit(_erfinv_ratio, 1e-9, 5, 10)
 _ERFINV_TAIL = Fit(lambda r: _erfinv_ratio(r * r), 5**0.5, 4.2, 10)
 

@@ -82,8 +82,8 @@ class Bits:
         return self.add(hh, carried), self.b(times, x, self.constant(factor))
 
     def advanced(self, counter: Sequence[Word], step: Word) -> list[Word]:
-        """counter + step, with the lowest word first. The carry of a word is the majority of three top bits: those of
-        the word, of the step, and of the inverted sum."""
+        """counter + step, with the lowest word first. Three numbers decide the carry of a word: the word, the step and
+        the inverted sum. The carry is 1 if at least two of them have a top bit of 1."""
         words = []
         for word in counter:
             total = self.add(word, step)

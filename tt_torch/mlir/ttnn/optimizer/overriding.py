@@ -70,7 +70,7 @@ def placed(module: ir.Module) -> list[ir.Operation]:
 
 
 def names_of(op: ir.Operation, layers: LayerNames) -> list[str]:
-    """The names by which a user can mean an op: those in its location, of modules around it, and of its weights."""
+    """The names that a user can write for an op: names in its location, the modules around it, and its weights."""
     return [*locations.names(str(op.location)), *layers.of(op)]
 
 
