@@ -49,7 +49,8 @@ def no_tensor(value: object, position: int) -> InputDtypeError:
 class Resident:
     """A tensor that is kept on a device: its `handle` there, and a fingerprint of the `memory` that was copied.
 
-    A state has no fingerprint, because it shares its memory with the device.
+    A state has no fingerprint, because it shares its memory with the device, and a released weight has none, because
+    nobody can write to it.
     """
 
     def __init__(
@@ -57,7 +58,7 @@ class Resident:
     ) -> None:
         self._tensor = weakref.ref(tensor, died)
         self._data = None if self.is_released else tensor.data_ptr()
-        self._version = version(tensor) if memory else None
+        self._version = version(tensor) if memory or self.is_released else None
         self.memory, self.handle = memory, handle
         self.guarded = False  # whether Dynamo guards the weights of a program that has it
 
@@ -118,9 +119,7 @@ class Residents:
         source = weight.tt_source
         if source is None:
             raise ReleasedWeightError(f"{who} is {weight.tt_released}, which was released, and this device lacks it")
-        entry = self._keep(key, weight, _runtime.Fingerprint(source, who), self._make(spec, source, who))
-        entry.memory = None  # nobody can write to the weight
-        return entry
+        return self._keep(key, weight, None, self._make(spec, source, who))  # nobody can write to the weight
 
     def state(self, tensor: torch.Tensor, spec: _runtime.TensorSpec, placement: str, who: str) -> Resident:
         """The tensor as a state: programs write to its memory. `can_be_state` must hold for it."""

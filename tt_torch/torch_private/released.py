@@ -45,7 +45,7 @@ class ReleasedWeight(torch.nn.Parameter):
         name = getattr(function, "__name__", str(function))
         if name in ("__get__", "__set__"):  # of an attribute
             name = getattr(function, "__self__", function).__name__
-        raise ReleasedWeightError(f"{name} needs the values of {_name([*args, *given.values()])}, which was released")
+        require_values(name, [*args, *given.values()])
 
 
 def release_memory(parameter: torch.Tensor, name: str) -> None:
@@ -65,17 +65,11 @@ def defer_memory(part: torch.Tensor, name: str, source: torch.Tensor) -> None:
 
 
 # 2.13.0: DTensor lets no `__torch_function__` of its parts run, so their values would be NaN without a word.
-def require_values(op: object, parts: Iterable[object]) -> None:
-    """Raises ReleasedWeightError if an op gets a released part of a DTensor."""
-    if name := _name(parts):
-        raise ReleasedWeightError(f"{op} needs the values of {name}, which was released")
-
-
-def _name(values: Iterable[object]) -> str:
-    """The name of the first released weight among the values and in their lists."""
-    for value in values:
-        if isinstance(value, ReleasedWeight):
-            return value.tt_released
-        if isinstance(value, (list, tuple)) and (found := _name(value)):
-            return found
-    return ""
+def require_values(op: object, operands: Iterable[object]) -> None:
+    """Raises ReleasedWeightError if a released weight, or a part of one, is among the operands or in their lists."""
+    for x in operands:
+        if isinstance(x, ReleasedWeight):
+            why = "was released" if x.tt_source is None else "is in a file that only programs read"
+            raise ReleasedWeightError(f"{op} needs the values of {x.tt_released}, which {why}")
+        if isinstance(x, (list, tuple)):
+            require_values(op, x)

@@ -14,7 +14,8 @@ from typing import TypeGuard
 import torch
 from torch.fx import Graph, Node
 
-from tt_torch.dynamo.facts import COMPARISONS, ByOp, called
+from tt_torch.dynamo import facts
+from tt_torch.dynamo.facts import COMPARISONS, ByOp, Fact, called
 from tt_torch.dynamo.passes.rewriting import arguments, call, user_line, value
 from tt_torch.dynamo.scalars import number_in
 from tt_torch.dynamo.types import Argument, Scalar
@@ -46,7 +47,6 @@ for _names, _ops in {
     ELEMENTS(*(getattr(aten, name) for name in _ops.split()))(_names)
 ELEMENTS(aten.fill.Scalar, aten.masked_fill.Scalar)(("value",))
 
-FILLS = {aten.full, aten.full_like, aten.new_full, aten.fill, aten.constant_pad_nd}
 ARITHMETIC = {getattr(aten, name) for name in "add sub rsub mul div floor_divide remainder fmod pow".split()}
 LARGEST = torch.finfo(torch.float32).max
 # Ops that take a Python number in float32 beside a tensor of this dtype. Sums convert it to float16.
@@ -138,7 +138,8 @@ def _takes(node: Node, number: float, dtype: torch.dtype) -> bool:
     if power and (dtype.is_complex or dtype in (torch.float32, torch.float64)):
         return True
     # A fill with a single element of float16 takes any number.
-    count = 1 if value(node).numel() == 1 and called(node) in FILLS else 2
+    fills = Fact.FILLS in facts.of(node.target) or called(node) is aten.constant_pad_nd
+    count = 1 if value(node).numel() == 1 and fills else 2
     try:
         with unset_fake_temporarily():  # a fake tensor takes any number
             torch.full((count,), number, dtype=dtype)
