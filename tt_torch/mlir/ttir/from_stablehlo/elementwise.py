@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from functools import partial
 
-import torch
+import numpy as np
 from torch_mlir import ir
 
 from tt_torch.mlir.rules import Builder, Rule, dtype, shape
@@ -113,7 +113,8 @@ def convert(op: Op, b: Builder) -> Value:
         return b("ttir.ne", x, full(b, shape(x), dtype(x), 0))
     number = splat_of(x) if "tt.to_half" in op.operation.attributes else None
     if number is not None:
-        return full(b, shape(x), target, torch.tensor(number, dtype=torch.float32).half().item())
+        with np.errstate(over="ignore"):
+            return full(b, shape(x), target, np.float32(number).astype(np.float16).item())
     x = x if dtype(x) == target else b("ttir.typecast", x, dtype=target)
     return rounded(b, x, FLOAT16, gradual=True) if "tt.to_half" in op.operation.attributes else x
 
