@@ -55,6 +55,7 @@ from tt_torch.mlir.ttnn.passes.trace import record
 from tt_torch.mlir.ttnn.passes.workarounds import apply_workarounds
 from tt_torch.mlir.ttnn.precision import Precision
 from tt_torch.mlir.verify import verify
+from tt_torch.python_stack import with_room
 from tt_torch.wire.binary import system
 
 CLEAN = canonicalize.RULES + sink_data_movement.RULES
@@ -120,6 +121,7 @@ class Timings:
             self.steps[name] = self.steps.get(name, 0.0) + time.perf_counter() - start
 
 
+@with_room
 def run_steps(module: ir.Module, steps: Iterable[Step], config: CompilerConfig, timings: Timings) -> None:
     """Runs steps in order and verifies the result.
 

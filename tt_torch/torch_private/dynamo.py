@@ -35,6 +35,8 @@ from torch._dynamo.utils import counters  # 2.13.0: without it a sweep cannot se
 from torch._dynamo.variables.base import VariableTracker  # 2.13.0: for traced_instead
 from torch._dynamo.variables.builder import VariableBuilder  # 2.13.0: for traced_instead
 
+from tt_torch.python_stack import with_room
+
 __all__ = ["BackendCompilerFailed", "RestartAnalysis", "TorchRuntimeError", "Unsupported", "UserError", "counters"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -87,6 +89,7 @@ def _unwrapped(compiler: object) -> tuple[object, dict[str, Any]]:
 
 
 _compile = convert_frame._compile  # 2.13.0: the function that is replaced below, for its replacement to call
+_compile_with_room = with_room(_compile)
 _signature = inspect.signature(_compile)
 
 
@@ -94,11 +97,14 @@ _signature = inspect.signature(_compile)
 def _compile_within_contexts(*args: Any, **options: Any) -> object:
     given = _signature.bind(*args, **options).arguments
     backend, keywords = _unwrapped(given["compiler_fn"])
+    contexts = _contexts(backend)
+    if not contexts:
+        return _compile(*args, **options)  # for another backend
     compiled: object = None
     with ExitStack() as stack:
-        for context in _contexts(backend):
+        for context in contexts:
             stack.enter_context(context(Compilation(given["code"], given["one_graph"], keywords)))
-        compiled = _compile(*args, **options)
+        compiled = _compile_with_room(*args, **options)
     return compiled
 
 
