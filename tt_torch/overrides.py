@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from tt_torch.option_kinds import Kind, Setting, by_pattern, require
+from tt_torch.wire.facts import TILE
 
 _BUFFERS = {"dram": "DRAM", "l1": "L1"}
 _MEMORY_LAYOUTS = {
@@ -96,7 +97,7 @@ def conv2d_config(text: str) -> dict[str, Setting]:
 
 
 def _rows(text: str) -> int:
-    return require(int(text) % 32 == 0 and int(text) >= 0, int(text))
+    return require(int(text) % TILE == 0 and int(text) >= 0, int(text))
 
 
 _FIELDS: dict[str, Callable[[str], Setting]] = {
@@ -141,7 +142,7 @@ _BY_OP = by_pattern(
         "override_conv2d_config": _kind(
             "override_conv2d_config",
             f'fields and values like "shard_layout#height_sharded:act_block_h_override#64", of {", ".join(_FIELDS)}. '
-            "Rows of a block are a multiple of 32, and shard_layout is height_sharded or block_sharded",
+            f"Rows of a block are a multiple of {TILE}, and shard_layout is height_sharded or block_sharded",
         ),
     }
 )
