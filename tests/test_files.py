@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import signal
+import stat
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -22,6 +23,33 @@ def test_a_file_is_written_with_its_folder_and_the_usual_rights(tmp_path: Path) 
     assert path.read_bytes() == b"content"
     assert path.stat().st_mode == (tmp_path / "plain").stat().st_mode
     assert os.listdir(path.parent) == ["b.bin"]
+
+
+def test_a_file_keeps_its_rights_and_links_stay_links(tmp_path: Path) -> None:
+    secret, link = tmp_path / "secret", tmp_path / "link"
+    secret.write_bytes(b"old")
+    secret.chmod(0o600)
+    link.symlink_to("secret")
+    write(link, b"new")
+    assert link.is_symlink() and secret.read_bytes() == b"new"
+    assert stat.S_IMODE(secret.stat().st_mode) == 0o600
+    dangling = tmp_path / "dangling"
+    dangling.symlink_to("not yet")
+    write(dangling, b"made")
+    assert dangling.is_symlink() and (tmp_path / "not yet").read_bytes() == b"made"
+
+
+def test_what_is_no_file_receives_the_content_and_is_not_replaced(tmp_path: Path) -> None:
+    pipe, received = tmp_path / "pipe", list[bytes]()
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: received.append(pipe.read_bytes()), daemon=True)
+    reader.start()
+    write(pipe, b"content")
+    reader.join()
+    assert received == [b"content"]
+    assert stat.S_ISFIFO(pipe.stat().st_mode) and os.listdir(tmp_path) == ["pipe"]
+    with pytest.raises(IsADirectoryError):
+        write(tmp_path, b"content")
 
 
 @pytest.mark.parametrize("name", ["n" * 255, "-rf", "a b'\"c", ".hidden", "ü" * 127])

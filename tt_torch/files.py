@@ -6,6 +6,9 @@ import contextlib
 import fcntl
 import os
 import secrets
+import shutil
+import stat
+import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -25,10 +28,28 @@ def write(path: str | Path, data: bytes) -> None:
 
 
 def write_by(path: str | Path, fill: Callable[[Path], object]) -> None:
-    """Like `write`, but `fill` writes the content into the file that it is given."""
+    """Like `write`, but `fill` writes the content into the file that it is given.
+
+    The file keeps its rights. A symbolic link stays: the file to which it points is written. What is no file on a disk,
+    such as /dev/stdout or a named pipe, is not replaced: it receives the content.
+    """
     path = Path(path)
-    with _written(path.parent, fill) as temporary:
+    if path.exists() and not path.is_file() and not path.is_dir():
+        _send(path, fill)
+        return
+    path = Path(os.path.realpath(path))
+    rights = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
+    with _written(path.parent, fill, rights) as temporary:
         temporary.replace(path)
+
+
+def _send(device: Path, fill: Callable[[Path], object]) -> None:
+    """Writes to something that cannot be replaced. The content is complete before the first byte goes there."""
+    with tempfile.TemporaryDirectory() as folder:
+        content = Path(folder) / "content"
+        fill(content)
+        with content.open("rb") as source, device.open("wb") as target:
+            shutil.copyfileobj(source, target)
 
 
 def write_new(paths: Iterable[Path], data: bytes) -> Path:
@@ -48,21 +69,24 @@ def write_new(paths: Iterable[Path], data: bytes) -> Path:
 
 
 @contextlib.contextmanager
-def _written(folder: Path, fill: Callable[[Path], object]) -> Iterator[Path]:
-    """A new file in the folder, whose content `fill` has written, for the time of the context."""
+def _written(folder: Path, fill: Callable[[Path], object], rights: int | None = None) -> Iterator[Path]:
+    """A new file in the folder, whose content `fill` has written, for the time of the context. It has the usual rights,
+    or `rights`; nobody else can read it before it has them."""
     folder.mkdir(parents=True, exist_ok=True)
     _clean(folder)
-    with _temporary(folder) as temporary:
+    with _temporary(folder, 0o666 if rights is None else 0o600) as temporary:
         fill(temporary)
+        if rights is not None:
+            temporary.chmod(rights)
         yield temporary
 
 
 @contextlib.contextmanager
-def _temporary(folder: Path) -> Iterator[Path]:
+def _temporary(folder: Path, rights: int) -> Iterator[Path]:
     """A new file. Its lock tells other processes that somebody still writes to it."""
     while True:
         temporary = folder / f"{_TEMPORARY}{secrets.token_hex(8)}"
-        descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
+        descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, rights)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             if not temporary.exists():

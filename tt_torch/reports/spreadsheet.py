@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -14,6 +13,7 @@ from openpyxl.styles import Font, PatternFill
 from openpyxl.utils import get_column_letter
 from openpyxl.worksheet.worksheet import Worksheet
 
+from tt_torch.files import write_by
 from tt_torch.records.lines import Record
 from tt_torch.reports import workbook_rows
 from tt_torch.reports.compare import state
@@ -50,13 +50,7 @@ def write_workbook(records: Sequence[Record], path: Path) -> None:
     problems = [op for op in samples if state(op) not in _FINE]
     _sheet(book, "OpInfo (Not Executing)", _PROBLEM_COLUMNS, map(_problem, problems))
     _model_sheets(book, models, unique)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        book.save(temporary)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    write_by(path, book.save)
 
 
 def _model_sheets(book: Workbook, models: Iterable[Record], unique: Iterable[Record]) -> None:
