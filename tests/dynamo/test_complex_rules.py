@@ -173,3 +173,20 @@ def test_square_roots_of_infinite_and_of_the_largest_numbers() -> None:
     graph = to_pairs(make_fx(lambda x: (torch.sqrt(x),), tracing_mode="fake")(x), {})
     (got,) = tree_leaves(graph(torch.view_as_real(x)))
     torch.testing.assert_close(got, torch.view_as_real(torch.sqrt(x)), rtol=1e-5, atol=0, equal_nan=True)
+
+
+def test_a_real_factor_is_a_complex_number_whose_imaginary_part_is_zero() -> None:
+    parts = [0.0, -0.0, 1.5, -2.0, math.inf, -math.inf, math.nan]
+    x = torch.tensor([complex(a, b) for a in parts for b in parts])
+    factors = torch.tensor(parts)[:, None]
+
+    def products(x: torch.Tensor, factors: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return x * factors, factors * x, x * 2.0, -0.5 * x
+
+    graph = to_pairs(make_fx(products, tracing_mode="fake")(x, factors), {})
+    got = tree_leaves(graph(torch.view_as_real(x), factors))
+    for one, product in zip(got, products(x, factors), strict=True):
+        expected = torch.view_as_real(product)
+        torch.testing.assert_close(one, expected, rtol=0, atol=0, equal_nan=True)
+        finite = ~expected.isnan()
+        assert torch.equal(one.signbit()[finite], expected.signbit()[finite])

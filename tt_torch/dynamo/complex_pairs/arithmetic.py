@@ -181,10 +181,8 @@ def _product(x: Pair, y: Pair, multiply: Callable[[Tensor, Tensor], Tensor] = to
 
 @RULES(aten.mul.Tensor, aten.mul.Scalar)
 def mul(x: Operand, y: Operand) -> Pair | NotImplementedType:
-    """The product. A real factor scales both parts separately, so an infinite part does not make the other part NaN."""
-    for one, other in ((x, y), (y, x)):
-        if isinstance(one, Pair) and not isinstance(other, (Pair, complex)):
-            return one.each(lambda part: part * other)  # noqa: B023 - called at once
+    """The product. As in eager PyTorch, a real factor is a complex number whose imaginary part is 0. This decides signs
+    of zeros, and an infinite part makes the other part NaN."""
     return _both(x, y, _product)
 
 
