@@ -129,6 +129,11 @@ def test_the_conversion_to_the_dtype_of_the_device_is_a_rounding() -> None:
         assert (torch.tensor([-1.003, 3.1]) * 3).tolist() == (torch.tensor([-1.003, 3.1]) * 3).tolist()
 
 
+def test_strides_belong_to_the_shape_that_values_of_the_dtype_give() -> None:
+    made = program("x.exp2()", "v0.nonzero()", x=torch.tensor([[3.0, -460.0], [1.0, 2.0]], dtype=torch.float64))
+    assert wrong(replace(made, outputs=("v1",)), "compile") in (check.IN_DTYPE, check.MATCH)
+
+
 def test_integers_are_converted_to_the_dtype_of_the_device() -> None:
     x = torch.tensor([32767, 3], dtype=torch.int16)
     with OtherRoundings(None, bf16=True):
