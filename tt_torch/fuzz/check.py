@@ -104,9 +104,14 @@ def _is_of_a_formula(error: Exception) -> bool:
 
 
 def _with_other_roundings(
-    function: Function, inputs: Sequence[torch.Tensor], trains: bool, way: Way, seeds: Sequence[int] = range(RUNS)
+    function: Function,
+    inputs: Sequence[torch.Tensor],
+    trains: bool,
+    way: Way,
+    seeds: Sequence[int] = range(RUNS),
+    in_float16: bool = False,
 ) -> list[list[Seen]]:
-    return [_moved(function, inputs, trains, OtherRoundings(seed, way.bf16)) for seed in (None, *seeds)]
+    return [_moved(function, inputs, trains, OtherRoundings(seed, way.bf16, in_float16)) for seed in (None, *seeds)]
 
 
 def _is_in_dtype(program: Program, got: list[Seen], expected: list[Seen], traced: list[Seen], way: Way) -> bool:
@@ -116,13 +121,16 @@ def _is_in_dtype(program: Program, got: list[Seen], expected: list[Seen], traced
     function, inputs, trains = converted.function(), list(converted.inputs.values()), program.trains
     try:
         candidates = [run(function, inputs, EAGER, trains), _traced(function, inputs, trains)]
-        moved = _with_other_roundings(function, inputs, trains, way, range(DOUBTED))
+        in_float16 = program.has_float16 and not way.bf16  # some of its results are rounded to float16
+        moved = _with_other_roundings(function, inputs, trains, way, range(DOUBTED), in_float16)
         others = [_as(expected, other) for other in moved]
     except RuntimeError:  # this dtype does not have a number of the program
         return False
     for each in filter(None, candidates):
         for forms in (expected, traced):
             own = _as(forms, each)
+            # A call with integers beyond those of the device runs in eager PyTorch, and its gradient on the device.
+            own = [form if _same(a, form) else x for a, form, x in zip(got, forms, own, strict=True)]
             for i, x in enumerate(inputs, len(program.outputs)):
                 if not difference(each[i].value, x, []):  # not written, so the conversion does not matter
                     own[i] = forms[i]
@@ -131,6 +139,10 @@ def _is_in_dtype(program: Program, got: list[Seen], expected: list[Seen], traced
             if not _departure(program, got, own, others):
                 return True
     return False
+
+
+def _same(a: Seen, b: Seen) -> bool:
+    return a.value.shape == b.value.shape and not difference(a.value, b.value, [])
 
 
 def _as(forms: Sequence[Seen], results: Sequence[Seen]) -> list[Seen]:

@@ -11,6 +11,7 @@ import random
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 
@@ -57,24 +58,30 @@ class Program:
         return "\n".join([f"def program({', '.join(self.inputs)}):", *lines, f"    return ({results},)", ""])
 
     def function(self) -> Callable[..., Result]:
-        names = dict(_SCOPE)
+        names = _SCOPE | {"in_float16": _InFloat16.apply}
         exec(compile(self.source(), "program.py", "exec"), names)
         return names["program"]  # type: ignore[return-value]
 
     def in_dtype(self, dtype: torch.dtype) -> Program:
         """The program with `dtype` instead of the dtypes that the device computes in `dtype`: float16 and float64 for
-        float32, or these two and float32 for bfloat16. The inputs keep their strides and gaps in memory."""
+        float32, or these two and float32 for bfloat16. The inputs keep their strides and gaps in memory. A number that
+        a statement converts from float32 to float16 is rounded to float16, as on the device."""
         names = {"half()": torch.float16, "double()": torch.float64, "float()": torch.float32}
         if dtype is torch.float32:
             del names["float()"]
         written = re.compile("|".join(map(re.escape, [*names, *map(str, names.values())])))
         inputs = {name: _in_dtype(x, dtype) if x.dtype in names.values() else x for name, x in self.inputs.items()}
         texts = [
-            written.sub(lambda found: f"to({dtype})" if found[0] in names else str(dtype), s.text)
+            written.sub(lambda found: f"to({dtype})" if found[0] in names else str(dtype), _rounded(s.text, dtype))
             for s in self.statements
         ]
         statements = tuple(replace(s, text=text) for s, text in zip(self.statements, texts, strict=True))
         return replace(self, inputs=inputs, statements=statements)
+
+    @property
+    def has_float16(self) -> bool:
+        dtypes = [x.dtype for x in self.inputs.values()]
+        return torch.float16 in dtypes or any("half()" in s.text or "float16" in s.text for s in self.statements)
 
     def in_range_of_bf16(self) -> Program:
         """The program without the number 1e-45, which is zero in bfloat16."""
@@ -184,6 +191,26 @@ def _as_float32(value: torch.Tensor, inputs: Mapping[str, torch.Tensor], stateme
     rounded = value.float()
     same = torch.equal(value.isfinite(), rounded.isfinite()) and torch.equal(value == 0, rounded == 0)
     return value.dtype != torch.float64 or same
+
+
+class _InFloat16(torch.autograd.Function):
+    """Rounds to float16 without a conversion, so that the gradient is not rounded."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        return x.to(torch.float16).to(torch.float32)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> torch.Tensor:
+        return gradient
+
+
+def _rounded(text: str, dtype: torch.dtype) -> str:
+    """A statement that converts to float16, such as `x.prod(0, dtype=torch.float16)`, with a rounding to float16 first.
+    On the way to bfloat16, the device does not round to float16."""
+    if dtype is not torch.float32:
+        return text
+    return re.sub(r"^(\w+)(?=\.half\(\)|\.\w+\(.*dtype=torch\.float16\))", r"in_float16(\1)", text)
 
 
 def _in_dtype(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:

@@ -82,12 +82,15 @@ class OtherRoundings(TorchDispatchMode):
     Without a seed, the only errors are those of the conversion to the dtype of the device, so that its side of a jump
     is seen: `log1p` of -1.003 is NaN, and -inf in bfloat16, which has -1 for this number. Without a seed, numbers also
     count as equal if roundings could make them equal, because random errors seldom show that.
+
+    With `in_float16`, the errors are as large as those of float16, but the numbers keep the range of their dtype.
     """
 
-    def __init__(self, seed: int | None, bf16: bool) -> None:
+    def __init__(self, seed: int | None, bf16: bool, in_float16: bool = False) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._converted = (torch.float16, torch.float64, *((torch.float32,) if bf16 else ()))
         self._device = torch.bfloat16 if bf16 else torch.float32
+        self._in_float16 = in_float16
         self._generator = None if seed is None else torch.Generator().manual_seed(seed)
 
     def converted(self, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
@@ -163,6 +166,8 @@ class OtherRoundings(TorchDispatchMode):
             return value.to(self._device).to(value.dtype)
         coarser = max(self._device, value.dtype, key=lambda dtype: torch.finfo(dtype).eps)
         error = torch.rand(value.shape, generator=self._generator) * 2 - 1
+        if self._in_float16:
+            return (value.to(torch.float64) * (1 + error * _units(torch.float16))).to(value.dtype)
         return (value.to(torch.float64) * (1 + error * _units(coarser))).to(coarser).to(value.dtype)
 
 

@@ -28,9 +28,9 @@ size_t element_size(DataType dtype) {
   }
 }
 
-at::Generator seeded(int64_t seed) { return at::detail::createCPUGenerator(static_cast<uint64_t>(seed)); }
-
 }  // namespace
+
+at::Generator seeded(int64_t seed) { return at::detail::createCPUGenerator(static_cast<uint64_t>(seed)); }
 
 static void full(OpBuilder& op) {
   const auto value = op.attributes().member("fill_value");

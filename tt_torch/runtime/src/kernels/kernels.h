@@ -18,15 +18,19 @@ struct Row {
 using Table = std::span<const Row>;
 
 // One per file.
-extern const Table attention_ops, convolution_ops, convolution_prepare_ops, creation_ops, elementwise_ops,
-    cache_ops, collective_ops, host_code_ops, indexing_ops, layout_ops, matmul_ops, movement_ops,
-    normalization_ops, pooling_ops, reduction_ops, structure_ops, unary_ops;
+extern const Table attention_ops, cache_ops, choosing_ops, collective_ops, convolution_ops,
+    convolution_prepare_ops, creation_ops, elementwise_ops, host_code_ops, indexing_ops, layout_ops,
+    matmul_ops, movement_ops, normalization_ops, pooling_ops, reduction_ops, structure_ops, training_ops,
+    unary_ops;
 
 constexpr int64_t kSizeLimit = 1 << 20;  // above all sizes and strides of windows
 
 // Builds an op of the user, with the kernel that this process has registered (custom_op.cpp). Returns false
 // for a CpuOp that calls a function of a library.
 bool custom_op(OpBuilder& op);
+
+// A generator of random numbers that gives the same numbers each time.
+at::Generator seeded(int64_t seed);
 
 // The number of dimensions of a tensor.
 inline int64_t rank(OpBuilder& op, Slot slot) { return static_cast<int64_t>(op.spec(slot).shape.size()); }

@@ -197,9 +197,46 @@ static void matmul(OpBuilder& op) {
   });
 }
 
+// The products of blocks whose entry in `sparsity` is not zero; the other blocks of the result are zero. There
+// are E blocks of `b`. Each is multiplied by a block of its own of `a`, or by each block of `a`.
+static void sparse_matmul(OpBuilder& op) {
+  const Slot a = op.in("a"), b = op.in("b"), mask = op.in("sparsity"), out = op.out();
+  const bool a_has_experts = op.attributes().flag("is_input_a_sparse");
+  op.require(a_has_experts || op.attributes().flag("is_input_b_sparse"), "one of the operands must be sparse");
+  const auto &left = op.spec(a).shape, &right = op.spec(b).shape;
+  op.require(left.size() == 4 && right.size() == 4 && right[0] == 1 && left[3] == right[2],
+             "the operands must be A x B x M x K and 1 x E x K x N");
+  const int64_t experts = right[1], groups = a_has_experts ? left[0] : checked_volume({left[0], left[1]});
+  op.require(!a_has_experts || left[1] == experts, "a sparse a must have the blocks of b");
+  op.require(checked_volume(op.spec(mask).shape) == checked_volume({groups, experts}),
+             "the sparsity must have one entry per product");
+  const std::vector<int64_t> shape{groups, experts, left[2], right[3]};
+  op.require(checked_volume(shape) == checked_volume(op.spec(out).shape),
+             "the result has another number of elements than the products");
+  const auto count = op.attributes().maybe_integer("nnz");
+  const bool wide = op.spec(a).dtype == DataType::Float32;
+  const auto how = matrix_unit::accuracy_of(op, {wide ? 4 : 2, wide, true});
+  op.compute(out, [=, exact = op.exact(), made = op.spec(out)](Frame& f) {
+    const Tensor wanted = f[mask].reshape({-1}).ne(0).nonzero().reshape({-1}).contiguous();
+    TORCH_CHECK_VALUE(!count || *count == wanted.numel(), "nnz is ", *count, ", but the sparsity has ",
+                      wanted.numel(), " entries that are not zero");
+    const Tensor rows = f[a].reshape({-1, shape[2], left[3]}).to(at::kFloat);
+    const Tensor weights = f[b].reshape({experts, left[3], shape[3]});
+    Tensor result = at::zeros({groups * experts, shape[2], shape[3]});
+    for (int64_t i = 0; i < wanted.numel(); ++i) {
+      const int64_t at = wanted.data_ptr<int64_t>()[i];
+      const Tensor x = rows[a_has_experts ? at : at / experts], y = weights[at % experts].to(at::kFloat);
+      result[at].copy_(exact ? matrix_unit::packed(matrix_unit::product(x, y, {}, how), made.dtype)
+                             : at::matmul(x, y));
+    }
+    return result.reshape(made.shape);
+  });
+}
+
 static constexpr Row matmul_rows[] = {
     {"LinearOp", matmul},
     {"MatmulOp", matmul},
+    {"SparseMatmulOp", sparse_matmul},
 };
 constinit const Table matmul_ops = matmul_rows;
 

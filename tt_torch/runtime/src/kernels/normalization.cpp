@@ -1,4 +1,5 @@
 // Softmax and normalizations.
+#include "kernels/activations.h"
 #include "kernels/kernels.h"
 
 namespace tt::runtime::kernels {
@@ -63,6 +64,22 @@ static void rms_norm(OpBuilder& op) {
   });
 }
 
+// An RMS norm of the sum of two tensors, and an activation after it.
+static void rms_norm_with_neighbours(OpBuilder& op) {
+  const Slot source = op.in("input");
+  const auto weight = op.maybe("weight"), bias = op.maybe("bias"), added = op.maybe("residual_input");
+  const Slot out = op.out();
+  const double epsilon = op.attributes().real("epsilon");
+  const Activation activation = activation_named(std::string(op.attributes().text("activation")));
+  op.require(!added || op.spec(*added).shape == op.spec(source).shape,
+             "residual_input has another shape than the input");
+  op.compute(out, [=](Frame& f) {
+    const Tensor x = added ? f[source].to(at::kFloat) + f[*added] : f[source];
+    const Tensor y = rms(x, flat(f, weight, at::kFloat), flat(f, bias, at::kFloat), epsilon);
+    return activation.apply ? activation.apply(y) : y;
+  });
+}
+
 static void batch_norm_inference(OpBuilder& op) {
   const Slot source = op.in("input"), mean = op.in("running_mean"), var = op.in("running_var");
   const Slot weight = op.in("weight"), bias = op.in("bias"), out = op.out();
@@ -112,6 +129,7 @@ static void group_norm(OpBuilder& op) {
 static constexpr Row normalization_rows[] = {
     {"BatchNormInferenceOp", batch_norm_inference},
     {"BatchNormTrainingOp", batch_norm_training},
+    {"DitRMSNormUnaryFusedOp", rms_norm_with_neighbours},
     {"GroupNormOp", group_norm},
     {"LayerNormOp", layer_norm},
     {"RMSNormOp", rms_norm},
