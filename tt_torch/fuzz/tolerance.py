@@ -45,6 +45,13 @@ _CANCEL = {
         "_native_batch_norm_legit_functional"
     ).split()
 }
+# Ops that add terms of the size of one, which may cancel: the size of these terms, and the dtype in which eager PyTorch
+# rounds them. For narrow floats, eager's `log_softmax` rounds the logarithm of a sum of 1.0001 to zero. Its gradient of
+# `gelu` at -6.5 is zero, because it computes 1 + erf(x / sqrt(2)) in float32.
+_OF_ONE: dict[Any, Callable[[Sequence[Any]], tuple[torch.Tensor | float, torch.dtype]]] = {
+    torch.ops.aten._log_softmax: lambda args: (1.0, args[0].dtype),
+    torch.ops.aten.gelu_backward: lambda args: (args[0], torch.float32),
+}
 # Ops that add many numbers to one, and round after each of them.
 _ACCUMULATE = {
     getattr(torch.ops.aten, name)
@@ -107,6 +114,10 @@ class OtherRoundings(TorchDispatchMode):
         if self._generator is None and op.overloadpacket in _NEARLY:
             return _NEARLY[op.overloadpacket](*args, **kwargs, apart=2 * _units(self._device))
         result = _product(op, self._operands(op, args, kwargs), kwargs)
+        if self._generator is not None and op.overloadpacket in _OF_ONE:
+            size, dtype = _OF_ONE[op.overloadpacket](args)
+            error = torch.rand(result.shape, generator=self._generator) * 2 - 1
+            result = (result + error * size * _units(dtype)).to(result.dtype)
         known, aliases = facts.of(op), [r.alias_info for r in schema(op).returns if r.alias_info]
         if known & Fact.VIEW or any(not alias.is_write for alias in aliases):
             return result
