@@ -60,6 +60,7 @@ SPECIAL = [
     Row("ndtri of tails", special.ndtri, [tensor([1e-44, 1e-30, 1e-9, 0.13, 0.14, 0.5, 1 - 1e-6])], (f32,)),
     Row("logit eps", lambda x: special.logit(x, 0.2), [uniform(-1, 2, 9)]),
     *(Row(f"polygamma {n}", lambda x, n=n: torch.polygamma(n, x), [uniform(0.3, 9, 9)]) for n in (0, 1, 2)),
+    Row("polygamma of large numbers", lambda x: x * torch.polygamma(1, x), [tensor([1e9, 1e20, 1e25, 3e38])], (f32,)),
     Row("polygamma below zero", lambda x: torch.polygamma(3, x), [uniform(-8.9, -8.1, 9)], (f32,)),
     Row("mvlgamma", lambda x: torch.mvlgamma(x, 3), [uniform(1.2, 9, 7)]),
     Row("zeta", special.zeta, [uniform(1.1, 9, 7, 1), uniform(0.1, 9, 5)], (f32,)),

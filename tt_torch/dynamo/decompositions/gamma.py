@@ -68,7 +68,7 @@ def _hurwitz(s: Tensor | int, q: Tensor) -> Tensor:
     rest: Tensor | float = _EULER_MACLAURIN[-1]
     for j in range(len(_EULER_MACLAURIN) - 1, 0, -1):
         rest = _EULER_MACLAURIN[j - 1] + rest * ((s + 2 * j - 1) * (s + 2 * j)) / square
-    last = w**-s * (w / (s - 1) + 0.5 + s / w * rest)
+    last = w ** (1 - s) * (1 / (s - 1) + (0.5 + s / w * rest) / w)  # w**-s is zero from 1e23 on for s = 2
     return torch.cat([series(q, 9) ** -s, last.unsqueeze(0)])
 
 
