@@ -3,12 +3,13 @@
 A refusal has a message and the wrong fields. `None` leaves a field out. ACCEPTED has programs at the limits.
 """
 
-from kernel_rows import attention, images, movement, others, products
+from kernel_rows import attention, images, movement, others, products, training
 from kernel_rows.fields import HUGE, STEP, Fields, Result, ints, x, y
 from kernel_rows.refused_attention import ATTENTION
 from kernel_rows.refused_collectives import COLLECTIVES
 from kernel_rows.refused_collectives import PROGRAMS as ON_A_MESH
 from kernel_rows.refused_images import CONVOLUTIONS, IMAGES
+from kernel_rows.refused_training import SAMPLING, TRAINING
 
 
 def of_row(row):
@@ -17,12 +18,14 @@ def of_row(row):
     return row.operands | results | row.attributes
 
 
-ROWS = [*attention.ROWS, *images.ROWS, *movement.ROWS, *others.ROWS, *products.ROWS]
+ROWS = [*attention.ROWS, *images.ROWS, *movement.ROWS, *others.ROWS, *products.ROWS, *training.ROWS,
+        *training.OF_DEFAULT]  # fmt: skip
 WINDOW = {"kernel_size": [3, 3], "stride": [1, 1], "padding": [1, 1], "dilation": [1, 1]}
 PREPARED = products.IMAGE | WINDOW | {"groups": 1, "input_dtype": "Float32", "out": y(1, 1, 72, 6)}
 PER_AXIS = {"scale": {"PerAxisScale": {"scale": x(10)}}, "zero_point": {"PerTensorZeroPoint": {"zero_point": 1}}}
 SMALL = {"in": x(4, 10), "out": y(4, 10)}
 PROGRAMS: dict[str, Fields] = {row.op: of_row(row) for row in reversed(ROWS)} | ON_A_MESH | {
+    "SamplingOp": SAMPLING,
     "ArangeOp": {"start": 0.0, "end": 4.0, "step": 1.0, "out": y(4)},
     "BitcastConvertOp": {"in": x(4, 8), "dtype": "Int32", "out": y(4, 8, dtype="Int32")},
     "ConcatOp": {"inputs": [x(2, 3, 4), x(2, 5, 4)], "dim": 1, "out": y(2, 8, 4)},
@@ -186,7 +189,7 @@ ELEMENTS = {
     ],
 }  # fmt: skip
 
-REFUSED = ATTENTION | COLLECTIVES | CONVOLUTIONS | IMAGES | MOVEMENT | ELEMENTS
+REFUSED = ATTENTION | COLLECTIVES | CONVOLUTIONS | IMAGES | MOVEMENT | ELEMENTS | TRAINING
 
 LAST = HUGE - 1
 ACCEPTED = [

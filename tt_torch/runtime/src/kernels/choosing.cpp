@@ -32,12 +32,10 @@ static void sampling(OpBuilder& op) {
   op.require(op.spec(indices).shape == shape, "values and indices differ in shape");
   for (const Slot slot : {k, p, temp})
     op.require(op.spec(slot).shape == Ints{shape[2]}, "k, p and temp must have one element per user");
-  // With a seed of zero or without one, each run draws other numbers from PyTorch's default generator.
   const int64_t seed = op.attributes().maybe_integer("seed").value_or(0);
   op.compute(out, [=](Frame& f) {
-    const std::optional<at::Generator> generator = seed ? std::optional(seeded(seed)) : std::nullopt;
     const Ints rows{shape[2], shape[3]};
-    const Tensor place = sampled(f[values].reshape(rows), f[k], f[p], f[temp], generator);
+    const Tensor place = sampled(f[values].reshape(rows), f[k], f[p], f[temp], generator_of(seed));
     return f[indices].to(at::kLong).reshape(rows).gather(1, place).reshape({1, 1, 1, shape[2]});
   });
 }
@@ -59,21 +57,26 @@ static void topk_router(OpBuilder& op) {
   op.compute(op.out("expert_weights"), [](Frame& f) { return f.further[0]; });
 }
 
-// For each query and key, the sum over the heads of relu(query . key) * weight. A key after the query, whose
-// position is that of its row plus `chunk_start_idx`, gets -inf. On a mesh, an axis of chips moves the rows.
+// For each query and key, the sum over the heads of relu(query . key) * weight. A key after the query gets
+// -inf. The position of a query is its row plus `chunk_start_idx`. On a mesh, each chip has the rows after
+// those of the chip before it, along `cluster_axis` or along both axes.
 static void indexer_score(OpBuilder& op) {
   const Slot query = op.in("query"), key = op.in("key"), weights = op.in("weights"), out = op.out();
   const Ints &q = op.spec(query).shape, &k = op.spec(key).shape;
   op.require(q.size() == 4 && q[0] == 1 && k.size() == 4 && k[0] == 1 && k[1] == 1 && k[3] == q[3],
              "the query must be 1 x H x S x D, and the key 1 x 1 x T x D");
   op.require(op.spec(weights).shape == Ints{1, q[1], q[2], 1}, "the weights must be 1 x H x S x 1");
-  op.require(op.mesh().volume() == 1, "scores of several chips have no kernel");
+  const auto axis = op.attributes().maybe_integer("cluster_axis");
+  op.require(!axis || *axis < 2, "cluster_axis must be 0 or 1");
+  if (op.mesh().volume() > 1) op.require_chips();
   const int64_t start = op.attributes().integer("chunk_start_idx");
   op.require_scratch(checked_volume({q[1], q[2], k[2]}), {query, key, weights});
-  op.compute(out, [=](Frame& f) {
+  op.compute(out, [=, columns = op.mesh().columns](Frame& f) {
     const auto wide = [&](Slot slot) { return f[slot].to(at::kFloat); };
+    const auto chip = static_cast<int64_t>(f.chip);
+    const int64_t part = !axis ? chip : *axis ? chip % columns : chip / columns;
     const Tensor scores = at::matmul(wide(query), wide(key).transpose(2, 3)).relu_().mul_(wide(weights));
-    const Tensor rows = at::arange(scores.size(2)).unsqueeze(1) + start;
+    const Tensor rows = at::arange(scores.size(2)).unsqueeze(1) + (start + part * scores.size(2));
     return scores.sum({1}, true).masked_fill_(at::arange(scores.size(3)) > rows,
                                               -std::numeric_limits<double>::infinity());
   });

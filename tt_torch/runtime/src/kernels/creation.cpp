@@ -30,7 +30,14 @@ size_t element_size(DataType dtype) {
 
 }  // namespace
 
-at::Generator seeded(int64_t seed) { return at::detail::createCPUGenerator(static_cast<uint64_t>(seed)); }
+static at::Generator seeded(int64_t seed) {
+  return at::detail::createCPUGenerator(static_cast<uint64_t>(seed));
+}
+
+std::optional<at::Generator> generator_of(int64_t seed) {
+  if (seed) return seeded(seed);
+  return std::nullopt;
+}
 
 static void full(OpBuilder& op) {
   const auto value = op.attributes().member("fill_value");
@@ -77,9 +84,7 @@ static void random(OpBuilder& op) {
   const int64_t seed = op.attributes().integer("seed");
   const Slot out = op.out();
   op.compute(out, [=, shape = op.spec(out).shape](Frame&) {
-    // With a seed of zero, each run has other numbers. They come from PyTorch's default generator.
-    const std::optional<at::Generator> generator = seed ? std::optional(seeded(seed)) : std::nullopt;
-    return at::empty(shape, at::kFloat).uniform_(low, high, generator);
+    return at::empty(shape, at::kFloat).uniform_(low, high, generator_of(seed));
   });
 }
 

@@ -29,8 +29,9 @@ constexpr int64_t kSizeLimit = 1 << 20;  // above all sizes and strides of windo
 // for a CpuOp that calls a function of a library.
 bool custom_op(OpBuilder& op);
 
-// A generator of random numbers that gives the same numbers each time.
-at::Generator seeded(int64_t seed);
+// A generator that gives the same random numbers for a seed each time. For zero it is none, which means
+// PyTorch's default generator.
+std::optional<at::Generator> generator_of(int64_t seed);
 
 // The number of dimensions of a tensor.
 inline int64_t rank(OpBuilder& op, Slot slot) { return static_cast<int64_t>(op.spec(slot).shape.size()); }

@@ -197,12 +197,13 @@ static void matmul(OpBuilder& op) {
   });
 }
 
-// The products of blocks whose entry in `sparsity` is not zero; the other blocks of the result are zero. There
-// are E blocks of `b`. Each is multiplied by a block of its own of `a`, or by each block of `a`.
+// The products of blocks whose entry in `sparsity` is not zero; the other blocks of the result are zero.
+// There are E blocks of `b`. Each is multiplied by a block of its own of `a`, or by each block of `a`.
 static void sparse_matmul(OpBuilder& op) {
   const Slot a = op.in("a"), b = op.in("b"), mask = op.in("sparsity"), out = op.out();
   const bool a_has_experts = op.attributes().flag("is_input_a_sparse");
-  op.require(a_has_experts || op.attributes().flag("is_input_b_sparse"), "one of the operands must be sparse");
+  const bool is_sparse = a_has_experts || op.attributes().flag("is_input_b_sparse");
+  op.require(is_sparse, "one of the operands must be sparse");
   const auto &left = op.spec(a).shape, &right = op.spec(b).shape;
   op.require(left.size() == 4 && right.size() == 4 && right[0] == 1 && left[3] == right[2],
              "the operands must be A x B x M x K and 1 x E x K x N");

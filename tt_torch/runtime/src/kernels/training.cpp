@@ -18,12 +18,13 @@ struct Attention {
 
 Attention read_attention(OpBuilder& op) {
   const int64_t type = op.attributes().integer("mask_type");
+  const double dropout = op.attributes().real("dropout_probability");
   const Attention a{op.in("query"), op.in("key"), op.in("value"), op.maybe("attention_mask"),
                     type == kCausal};
   const Ints &q = op.spec(a.query).shape, &k = op.spec(a.key).shape;
   op.require(type >= kNone && type <= kGiven, "mask_type must be 0, 1 or 2");
   op.require(a.mask.has_value() == (type == kGiven), "mask_type 2 and an attention mask belong together");
-  op.require(op.attributes().real("dropout_probability") == 0.0, "dropout in attention has no kernel");
+  op.require(dropout == 0.0, "dropout in attention has no kernel");
   op.require(q.size() == 4 && k.size() == 4 && k == op.spec(a.value).shape,
              "query and key must have four dimensions, and key and value one shape");
   op.require(k[0] == q[0] && k[3] == q[3] && k[1] > 0 && q[1] % k[1] == 0,
@@ -33,7 +34,8 @@ Attention read_attention(OpBuilder& op) {
     const Ints scores{q[0], q[1], q[2], k[2]}, &mask = op.spec(*a.mask).shape;
     op.require(mask.size() == 4, "the attention mask must have four dimensions");
     for (size_t d = 0; d < 4; ++d)
-      op.require(mask[d] == 1 || mask[d] == scores[d], "the attention mask cannot be broadcast to the scores");
+      op.require(mask[d] == 1 || mask[d] == scores[d],
+                 "the attention mask cannot be broadcast to the scores");
   }
   op.require_scratch(checked_volume({q[0], q[1], q[2], k[2]}), {a.query, a.key, a.value});
   return a;
@@ -77,7 +79,8 @@ static void attention_forward(OpBuilder& op) {
   if (!keeps) return;
   const Slot kept = op.out("intermediates");
   const Ints& q = op.spec(a.query).shape;
-  op.require(op.spec(kept).shape == Ints{q[0], q[1], q[2], 1}, "the result intermediates must be B x H x S x 1");
+  op.require(op.spec(kept).shape == Ints{q[0], q[1], q[2], 1},
+             "the result intermediates must be B x H x S x 1");
   op.compute(kept, [=](Frame& f) { return f.further[0]; });
 }
 
@@ -87,11 +90,13 @@ static void attention_backward(OpBuilder& op) {
   const Ints& q = op.spec(a.query).shape;
   op.require(op.spec(gradient).shape == q && op.spec(result).shape == q,
              "grad_output and attn_output must have the shape of the query");
-  op.require(op.spec(kept).shape == Ints{q[0], q[1], q[2], 1}, "the operand intermediates must be B x H x S x 1");
+  op.require(op.spec(kept).shape == Ints{q[0], q[1], q[2], 1},
+             "the operand intermediates must be B x H x S x 1");
   op.compute(op.out("grad_query"), [=](Frame& f) {
     const Tensor &query = f[a.query], &key = f[a.key];
     const double scale = 1.0 / std::sqrt(static_cast<double>(query.size(3)));
-    const Tensor weights = (scores_of(a, f) - f[kept].to(at::kFloat)).exp_(), above = f[gradient].to(at::kFloat);
+    const Tensor weights = (scores_of(a, f) - f[kept].to(at::kFloat)).exp_(),
+                 above = f[gradient].to(at::kFloat);
     const Tensor of_weights = at::matmul(above, for_each_head(f[a.value], query).transpose(2, 3));
     const Tensor of_rows = (above * f[result]).sum({3}, true);
     const Tensor of_scores = (of_weights - of_rows).mul_(weights).mul_(scale);
