@@ -342,6 +342,8 @@ def test_float16_may_be_computed_in_float32() -> None:
     for dtype, last in ((torch.float32, "v1.float()"), (torch.bfloat16, "v1.to(torch.bfloat16)")):
         texts = [s.text for s in made.in_dtype(dtype).statements]
         rounded = "in_float16(x)" if dtype is torch.float32 else "x"
+        filled = program("torch.ones_like(x, dtype=torch.float16)", x=torch.ones(2)).in_dtype(dtype)
+        assert filled.statements[0].text == f"torch.ones_like(x, dtype={dtype})"
         assert texts == [f"{rounded}.to({dtype})", f"v0.sum(0, dtype={dtype})", last]
     gaps = program("x * 1", x=torch.arange(6.0).half()[1::2]).in_dtype(torch.float32).inputs["x"]
     assert (gaps.tolist(), gaps.stride(), gaps.storage_offset()) == ([1, 3, 5], (2,), 1)

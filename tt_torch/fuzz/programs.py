@@ -210,7 +210,7 @@ def _rounded(text: str, dtype: torch.dtype) -> str:
     On the way to bfloat16, the device does not round to float16."""
     if dtype is not torch.float32:
         return text
-    return re.sub(r"^(\w+)(?=\.half\(\)|\.\w+\(.*dtype=torch\.float16\))", r"in_float16(\1)", text)
+    return re.sub(r"^(?!torch\.)(\w+)(?=\.half\(\)|\.\w+\(.*dtype=torch\.float16\))", r"in_float16(\1)", text)
 
 
 def _in_dtype(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
