@@ -78,8 +78,8 @@ def test_ops_without_kernel_are_all_named():
     maker = Maker()
     x = maker.input((32, 32))
     y = maker.op("AllReduceAsyncOp", **{"in": x}, out=maker.tensor((32, 32)))
-    z = maker.op("DitRMSNormUnaryFusedOp", input=y, out=maker.tensor((32, 32)))
-    with pytest.raises(errors.UnsupportedBinaryError, match="AllReduceAsyncOp, DitRMSNormUnaryFusedOp"):
+    z = maker.op("LayerNormPreAllGatherOp", input=y, out=maker.tensor((32, 32)))
+    with pytest.raises(errors.UnsupportedBinaryError, match="AllReduceAsyncOp, LayerNormPreAllGatherOp"):
         Executable(Binary(maker.binary(z)))
 
 

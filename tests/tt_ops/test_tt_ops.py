@@ -10,6 +10,7 @@ import torch
 from tt_op_rows import OPS, Draw, TTOp
 
 import tt_torch
+from tt_torch.driver.partition import HostFallbackWarning
 from tt_torch.errors import OpArgumentError
 
 tt = torch.ops.tt
@@ -115,7 +116,7 @@ def i(*size: int) -> torch.Tensor:
     return torch.zeros(size, dtype=torch.int32)
 
 
-CACHE, PAGES, ONE = x(3, 2, 8, 4), x(5, 2, 4, 8), x(1, 3, 4, 8)
+CACHE, PAGES, ONE, EXPERTS = x(3, 2, 8, 4), x(5, 2, 4, 8), x(1, 3, 4, 8), x(1, 6, 4, 5)
 REFUSED = {
     "no offset": (lambda: tt.fill_cache(CACHE, x(1, 2, 3, 4)), "batch_offset, unless"),
     "users": (lambda: tt.fill_cache(CACHE, x(2, 2, 3, 4), 2), "users from batch_offset on"),
@@ -148,6 +149,18 @@ REFUSED = {
         lambda: tt.paged_scaled_dot_product_attention_decode(
             ONE, PAGES, PAGES, i(3, 2), attn_mask=x(3, 1, 4, 8, dtype=torch.bool)), "attn_mask of dtype"),
     "deep values": (lambda: tt.flash_mla_prefill(CACHE, CACHE, 5), "head_dim_v up to"),
+    "dense": (lambda: tt.sparse_matmul(CACHE, EXPERTS, x(3, 2, 1, 6), None, False, False), "is_input_a_sparse or"),
+    "two matrices": (lambda: tt.sparse_matmul(CACHE, x(2, 6, 4, 5), x(3, 2, 1, 6)), r"b \(1, E, K, N\)"),
+    "inner size": (lambda: tt.sparse_matmul(x(3, 2, 8, 5), EXPERTS, x(3, 2, 1, 6)), "one size K"),
+    "dtypes": (lambda: tt.sparse_matmul(CACHE, EXPERTS.to(bf16), x(3, 2, 1, 6)), "one floating-point dtype"),
+    "sparsity": (lambda: tt.sparse_matmul(CACHE, EXPERTS, x(3, 2, 6, 1)), r"sparsity \(A, B, 1, E\)"),
+    "sparsity of blocks": (lambda: tt.sparse_matmul(CACHE, EXPERTS, x(1, 1, 3, 6), None, True), "sparsity"),
+    "both sparse": (lambda: tt.sparse_matmul(x(3, 6, 8, 4), EXPERTS, x(1, 1, 3, 6), None, True), "if both operands"),
+    "count": (lambda: tt.sparse_matmul(CACHE, EXPERTS, x(3, 2, 1, 6), 1), "0, or None"),
+    "candidates": (lambda: tt.sampling(x(2, 9), i(2, 8), i(2), x(2), x(2)), "one shape"),
+    "one k": (lambda: tt.sampling(x(2, 9), i(2, 9), i(1), x(2), x(2)), r"of shape \(users,\)"),
+    "float indices": (lambda: tt.sampling(x(2, 9), x(2, 9), i(2), x(2), x(2)), "integers for the indices"),
+    "seed": (lambda: tt.sampling(x(2, 9), i(2, 9), i(2), x(2), x(2), -1), "32 bits"),
 }  # fmt: skip
 
 
@@ -163,3 +176,28 @@ def test_refused_while_compiling() -> None:
     run = torch.compile(lambda c, x: tt.fill_cache(c, x), backend=tt_torch.backend, fullgraph=True)
     with pytest.raises(Exception, match="no more positions"):
         run(CACHE, x(3, 2, 9, 4))
+
+
+def test_products_that_are_not_wanted_may_be_infinite() -> None:
+    a, b = torch.tensor([1.0, torch.inf]).reshape(1, 2, 1, 1).expand(1, 2, 1, 3), torch.ones(1, 2, 3, 3)
+    wanted = torch.tensor([[1.0, 0.0], [0.0, 0.0]]).reshape(1, 2, 1, 2)
+    run = torch.compile(tt.sparse_matmul, backend=tt_torch.backend, fullgraph=True, options={"fallback": "error"})
+    for call in (tt.sparse_matmul, run):
+        assert torch.equal(call(a, b, wanted).sum((3, 4, 5)).flatten(), torch.tensor([9.0, 0.0]))
+
+
+def test_tokens_are_drawn_by_their_probabilities() -> None:
+    """With a seed, the compiled program gives the tokens of eager PyTorch."""
+    values = torch.log(torch.tensor([0.1, 0.4, 0.2, 0.3])).expand(4000, 4)
+    most, share, scale = torch.full((4000,), 3), torch.full((4000,), 0.8), torch.ones(4000)
+    numbers = torch.arange(100, 104).expand(4000, 4)
+    expected = torch.tensor([0, 4 / 9, 2 / 9, 3 / 9])
+    run = torch.compile(tt.sampling, backend=tt_torch.backend, fullgraph=True, options={"fallback": "error"})
+    for call in (tt.sampling, run):
+        found = torch.bincount(call(values, numbers, most, share, scale) - 100, minlength=4) / 4000
+        assert found[0] == 0 and ((found - expected).abs() < 0.04).all()
+    seeded = torch.compile(lambda *given: tt.sampling(*given, seed=3), backend=tt_torch.backend)
+    with pytest.warns(HostFallbackWarning, match="tt.sampling"):
+        assert torch.equal(
+            seeded(values, numbers, most, share, scale), tt.sampling(values, numbers, most, share, scale, 3)
+        )

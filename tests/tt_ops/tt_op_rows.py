@@ -184,59 +184,163 @@ def in_pages(d: Draw, kv_heads: int = 2) -> tuple[Tensor, Tensor, Tensor]:
     return d.floats(*size), d.floats(*size), d.table(3)
 
 
+def chosen(d: Draw, *size: int) -> Tensor:
+    """Entries of which about half are zero."""
+    return torch.where(torch.rand(size) < 0.5, 0.0, torch.randn(size)).to(d.dtype)
+
+
+def with_experts(a: Tensor, b: Tensor, sparsity: Tensor, own: bool = False) -> Tensor:
+    """The product of each block with each expert, or with its `own` one, in loops."""
+    blocks, experts = a.shape[0] * (1 if own else a.shape[1]), b.shape[1]
+    result, entries = torch.zeros(blocks, experts, a.shape[2], b.shape[3]), sparsity.reshape(blocks, experts)
+    for i in range(blocks):
+        for e in range(experts):
+            x = a[i, e] if own else a.flatten(0, 1)[i]
+            result[i, e] = x.float() @ b[0, e].float() if entries[i, e] else 0.0
+    size = a.shape[:2] if own else (*a.shape[:2], 1, experts)
+    return result.reshape(*size, *result.shape[2:]).to(a.dtype)
+
+
 OPS = [
-    TTOp("update_cache", lambda d: (d.floats(4, 2, 8, 4), d.floats(d.users, 2, 1, 4), d.positions(8)[:1].long()),
-         lambda c, x, p: tt.update_cache(c, x, p, 1), update),
-    TTOp("fill_cache", lambda d: (d.floats(4, 2, 8, 4), d.floats(d.users, 2, 5 + d.seed % 4, 4)),
-         lambda c, x: tt.fill_cache(c, x, batch_offset=1), fill),
-    TTOp("paged_update_cache",
-         lambda d: (in_pages(d)[0], d.floats(1, d.users, 3, 8), d.positions(12), d.table(3)),
-         tt.paged_update_cache, paged_update),
-    TTOp("paged_update_cache of some",
-         lambda d: (in_pages(d)[0], d.floats(1, d.users, 2, 8), skipping(d.positions(12)), d.table(3)),
-         lambda c, x, p, t: tt.paged_update_cache(c, x, p, t, share_cache=False), paged_update),
-    TTOp("paged_fill_cache", lambda d: (in_pages(d)[0], d.floats(1, 2, 7 + d.seed % 6, 8), d.table(3)),
-         tt.paged_fill_cache, paged_fill),
-    TTOp("paged_fill_cache of a user",
-         lambda d: (in_pages(d)[0], d.floats(1, 2, 3, 8), d.table(3), torch.tensor([d.users - 1])),
-         lambda c, x, t, u: tt.paged_fill_cache(c, x, t, batch_idx=u), paged_fill),
+    TTOp(
+        "update_cache",
+        lambda d: (d.floats(4, 2, 8, 4), d.floats(d.users, 2, 1, 4), d.positions(8)[:1].long()),
+        lambda c, x, p: tt.update_cache(c, x, p, 1),
+        update,
+    ),
+    TTOp(
+        "fill_cache",
+        lambda d: (d.floats(4, 2, 8, 4), d.floats(d.users, 2, 5 + d.seed % 4, 4)),
+        lambda c, x: tt.fill_cache(c, x, batch_offset=1),
+        fill,
+    ),
+    TTOp(
+        "paged_update_cache",
+        lambda d: (in_pages(d)[0], d.floats(1, d.users, 3, 8), d.positions(12), d.table(3)),
+        tt.paged_update_cache,
+        paged_update,
+    ),
+    TTOp(
+        "paged_update_cache of some",
+        lambda d: (in_pages(d)[0], d.floats(1, d.users, 2, 8), skipping(d.positions(12)), d.table(3)),
+        lambda c, x, p, t: tt.paged_update_cache(c, x, p, t, share_cache=False),
+        paged_update,
+    ),
+    TTOp(
+        "paged_fill_cache",
+        lambda d: (in_pages(d)[0], d.floats(1, 2, 7 + d.seed % 6, 8), d.table(3)),
+        tt.paged_fill_cache,
+        paged_fill,
+    ),
+    TTOp(
+        "paged_fill_cache of a user",
+        lambda d: (in_pages(d)[0], d.floats(1, 2, 3, 8), d.table(3), torch.tensor([d.users - 1])),
+        lambda c, x, t, u: tt.paged_fill_cache(c, x, t, batch_idx=u),
+        paged_fill,
+    ),
     TTOp("scaled_dot_product_attention", lambda d: heads(d, 7), tt.scaled_dot_product_attention, prompt),
-    TTOp("scaled_dot_product_attention in a window", lambda d: heads(d, 7),
-         lambda q, k, v: tt.scaled_dot_product_attention(q, k, v, sliding_window_size=3, scale=0.3),
-         lambda q, k, v: prompt(q, k, v, window=3, scale=0.3)),
-    TTOp("scaled_dot_product_attention with a mask", lambda d: (*heads(d, 5, 9), d.floats(d.users, 1, 5, 9)),
-         lambda q, k, v, m: tt.scaled_dot_product_attention(q, k, v, m, is_causal=False), prompt),
-    TTOp("scaled_dot_product_attention_decode", lambda d: (one_query(d), *heads(d, 9)[1:], d.positions(9)),
-         tt.scaled_dot_product_attention_decode, whole),
-    TTOp("scaled_dot_product_attention_decode with a sink",
-         lambda d: (one_query(d), *heads(d, 9)[1:], d.positions(9), d.floats(2 * d.groups, 3)),
-         lambda q, k, v, p, s: tt.scaled_dot_product_attention_decode(q, k, v, p, attention_sink=s, scale=0.5),
-         lambda q, k, v, p, s: whole(q, k, v, p, sink=s, scale=0.5)),
-    TTOp("scaled_dot_product_attention_decode with a mask",
-         lambda d: (one_query(d), *heads(d, 9)[1:], d.positions(9), d.floats(d.users, 1, 2 * d.groups, 9)),
-         lambda q, k, v, p, m: tt.scaled_dot_product_attention_decode(q, k, v, p, m, is_causal=False),
-         lambda q, k, v, p, m: whole(q, k, v, None, mask=m)),
-    TTOp("paged_scaled_dot_product_attention_decode",
-         lambda d: (one_query(d), *in_pages(d), d.positions(12)),
-         lambda q, k, v, t, p: tt.paged_scaled_dot_product_attention_decode(q, k, v, t, True, cur_pos_tensor=p), paged),
-    TTOp("paged_scaled_dot_product_attention_decode without a page",
-         lambda d: (one_query(d), *in_pages(d)[:2], torch.cat([d.table(3)[:, :2], d.table(3)[:, :1] * 0 - 1], 1),
-                    d.positions(8)),
-         lambda q, k, v, t, p: tt.paged_scaled_dot_product_attention_decode(q, k, v, t, True, cur_pos_tensor=p), paged),
-    TTOp("paged_scaled_dot_product_attention_decode with a mask",
-         lambda d: (one_query(d), *in_pages(d), d.floats(d.users, 1, 2 * d.groups, 12)),
-         lambda q, k, v, t, m: tt.paged_scaled_dot_product_attention_decode(q, k, v, t, attn_mask=m),
-         lambda q, k, v, t, m: paged(q, k, v, t, None, mask=m)),
-    TTOp("chunked_scaled_dot_product_attention",
-         lambda d: (heads(d, 5)[0], *in_pages(d), torch.tensor([d.seed % 7], dtype=torch.int32)),
-         tt.chunked_scaled_dot_product_attention, chunk),
-    TTOp("flash_mla_prefill", lambda d: (heads(d, 7)[0], heads(d, 7)[1][:, :1].contiguous()),
-         lambda q, k: tt.flash_mla_prefill(q, k, 5), lambda q, k: prompt(q, k, k[..., :5])),
-    TTOp("flash_mla_prefill with values", lambda d: heads(d, 6), lambda q, k, v: tt.flash_mla_prefill(q, k, 8, v),
-         prompt),
-    TTOp("paged_flash_mla_decode", lambda d: (one_query(d), *in_pages(d, 1)[::2], d.positions(12)),
-         lambda q, k, t, p: tt.paged_flash_mla_decode(q, k, 5, t, cur_pos_tensor=p),
-         lambda q, k, t, p: paged(q, k, k[..., :5], t, p)),
-    TTOp("paged_flash_mla_decode with values", lambda d: (one_query(d), *in_pages(d), d.positions(12)),
-         lambda q, k, v, t, p: tt.paged_flash_mla_decode(q, k, 8, t, v, cur_pos_tensor=p), paged),
-]  # fmt: skip
+    TTOp(
+        "scaled_dot_product_attention in a window",
+        lambda d: heads(d, 7),
+        lambda q, k, v: tt.scaled_dot_product_attention(q, k, v, sliding_window_size=3, scale=0.3),
+        lambda q, k, v: prompt(q, k, v, window=3, scale=0.3),
+    ),
+    TTOp(
+        "scaled_dot_product_attention with a mask",
+        lambda d: (*heads(d, 5, 9), d.floats(d.users, 1, 5, 9)),
+        lambda q, k, v, m: tt.scaled_dot_product_attention(q, k, v, m, is_causal=False),
+        prompt,
+    ),
+    TTOp(
+        "scaled_dot_product_attention_decode",
+        lambda d: (one_query(d), *heads(d, 9)[1:], d.positions(9)),
+        tt.scaled_dot_product_attention_decode,
+        whole,
+    ),
+    TTOp(
+        "scaled_dot_product_attention_decode with a sink",
+        lambda d: (one_query(d), *heads(d, 9)[1:], d.positions(9), d.floats(2 * d.groups, 3)),
+        lambda q, k, v, p, s: tt.scaled_dot_product_attention_decode(q, k, v, p, attention_sink=s, scale=0.5),
+        lambda q, k, v, p, s: whole(q, k, v, p, sink=s, scale=0.5),
+    ),
+    TTOp(
+        "scaled_dot_product_attention_decode with a mask",
+        lambda d: (one_query(d), *heads(d, 9)[1:], d.positions(9), d.floats(d.users, 1, 2 * d.groups, 9)),
+        lambda q, k, v, p, m: tt.scaled_dot_product_attention_decode(q, k, v, p, m, is_causal=False),
+        lambda q, k, v, p, m: whole(q, k, v, None, mask=m),
+    ),
+    TTOp(
+        "paged_scaled_dot_product_attention_decode",
+        lambda d: (one_query(d), *in_pages(d), d.positions(12)),
+        lambda q, k, v, t, p: tt.paged_scaled_dot_product_attention_decode(q, k, v, t, True, cur_pos_tensor=p),
+        paged,
+    ),
+    TTOp(
+        "paged_scaled_dot_product_attention_decode without a page",
+        lambda d: (
+            one_query(d),
+            *in_pages(d)[:2],
+            torch.cat([d.table(3)[:, :2], d.table(3)[:, :1] * 0 - 1], 1),
+            d.positions(8),
+        ),
+        lambda q, k, v, t, p: tt.paged_scaled_dot_product_attention_decode(q, k, v, t, True, cur_pos_tensor=p),
+        paged,
+    ),
+    TTOp(
+        "paged_scaled_dot_product_attention_decode with a mask",
+        lambda d: (one_query(d), *in_pages(d), d.floats(d.users, 1, 2 * d.groups, 12)),
+        lambda q, k, v, t, m: tt.paged_scaled_dot_product_attention_decode(q, k, v, t, attn_mask=m),
+        lambda q, k, v, t, m: paged(q, k, v, t, None, mask=m),
+    ),
+    TTOp(
+        "chunked_scaled_dot_product_attention",
+        lambda d: (heads(d, 5)[0], *in_pages(d), torch.tensor([d.seed % 7], dtype=torch.int32)),
+        tt.chunked_scaled_dot_product_attention,
+        chunk,
+    ),
+    TTOp(
+        "flash_mla_prefill",
+        lambda d: (heads(d, 7)[0], heads(d, 7)[1][:, :1].contiguous()),
+        lambda q, k: tt.flash_mla_prefill(q, k, 5),
+        lambda q, k: prompt(q, k, k[..., :5]),
+    ),
+    TTOp(
+        "flash_mla_prefill with values", lambda d: heads(d, 6), lambda q, k, v: tt.flash_mla_prefill(q, k, 8, v), prompt
+    ),
+    TTOp(
+        "paged_flash_mla_decode",
+        lambda d: (one_query(d), *in_pages(d, 1)[::2], d.positions(12)),
+        lambda q, k, t, p: tt.paged_flash_mla_decode(q, k, 5, t, cur_pos_tensor=p),
+        lambda q, k, t, p: paged(q, k, k[..., :5], t, p),
+    ),
+    TTOp(
+        "paged_flash_mla_decode with values",
+        lambda d: (one_query(d), *in_pages(d), d.positions(12)),
+        lambda q, k, v, t, p: tt.paged_flash_mla_decode(q, k, 8, t, v, cur_pos_tensor=p),
+        paged,
+    ),
+    TTOp(
+        "sparse_matmul",
+        lambda d: (d.floats(2, d.users, 5, 8), d.floats(1, 4, 8, 6), chosen(d, 2, d.users, 1, 4)),
+        tt.sparse_matmul,
+        with_experts,
+    ),
+    TTOp(
+        "sparse_matmul of blocks",
+        lambda d: (d.floats(d.users, 4, 5, 8), d.floats(1, 4, 8, 6), chosen(d, 1, 1, d.users, 4)),
+        lambda a, b, s: tt.sparse_matmul(a, b, s, is_input_a_sparse=True, is_input_b_sparse=False),
+        lambda a, b, s: with_experts(a, b, s, True),
+    ),
+    TTOp(
+        "sampling of one candidate",
+        lambda d: (
+            d.floats(d.users, 9),
+            torch.randperm(d.users * 9).reshape(-1, 9),
+            torch.ones(d.users).int(),
+            d.floats(d.users),
+            d.floats(d.users).abs(),
+        ),
+        tt.sampling,
+        lambda v, i, *_: torch.stack([row[x.argmax()] for x, row in zip(v, i, strict=True)]).int(),
+    ),
+]

@@ -35,13 +35,17 @@ CALLS: dict[OpOverload, Call] = {}
 
 
 def op(
-    check: Callable[..., list[int]], attributes: Callable[[Arguments], Attributes] = lambda a: {}, operands: str = ""
+    check: Callable[..., list[int]],
+    attributes: Callable[[Arguments], Attributes] = lambda a: {},
+    operands: str = "",
+    dtype: torch.dtype | None = None,
 ) -> Callable[[AnyFunction], AnyFunction]:
     """Registers a function as the op `tt::<its name>`, which gets the parameters and defaults of the function.
 
     The function computes the op on any device. `check` gets all arguments by name, defaults included. It raises
     OpArgumentError for arguments that the op does not take, and returns the shape of the result. The result has the
-    dtype of the first argument. The operands of the custom call are all tensors in order, unless `operands` names them.
+    dtype of the first argument, unless `dtype` is given. The operands of the custom call are all tensors in order,
+    unless `operands` names them.
     """
 
     def register(function: AnyFunction) -> AnyFunction:
@@ -57,7 +61,7 @@ def op(
             return function(*given, **named)
 
         def fake(first: Tensor, *given: Any, **named: Any) -> Tensor:
-            return first.new_empty(shape(first, *given, **named))
+            return first.new_empty(shape(first, *given, **named), dtype=dtype or first.dtype)
 
         schema = torch.library.infer_schema(function, mutates_args=())
         made = torch.library.custom_op(f"tt::{name}", compute, mutates_args=(), schema=schema)

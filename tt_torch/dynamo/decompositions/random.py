@@ -19,6 +19,7 @@ from torch.fx import GraphModule
 
 from tt_torch.dynamo.calls import INTEGERS, draw_seeds
 from tt_torch.dynamo.decompositions.registry import aten, decomposes
+from tt_torch.tt_ops.choosing import weighed
 
 LIBRARY = torch.library.Library("tenstorrent", "FRAGMENT")  # the composites are its other ops
 # The function that makes the fake tensor chooses its device. `like` is the tensor whose form the numbers have. It says
@@ -264,6 +265,17 @@ def multinomial(weights: Tensor, count: int, replacement: bool = False, generato
         runners = weights.unsqueeze(-2).expand(*weights.shape[:-1], count, weights.shape[-1])
         return (runners / _standard_exponential(runners)).argmax(-1)
     return torch.topk(weights / _standard_exponential(weights), count, -1).indices
+
+
+@decomposes(torch.ops.tt.sampling.default)
+def sampling(
+    values: Tensor, indices: Tensor, k: Tensor, p: Tensor, temp: Tensor, seed: int = 0
+) -> Tensor | NotImplementedType:
+    """The token of each user. With a seed, the op runs in eager PyTorch, whose generator gives the same numbers."""
+    if seed:
+        return NotImplemented
+    chances, order = weighed(values, k, p, temp)
+    return indices.gather(1, order.gather(1, multinomial(chances, 1)))[:, 0].to(torch.int32)
 
 
 def _searched(weights: Tensor, count: int) -> Tensor:

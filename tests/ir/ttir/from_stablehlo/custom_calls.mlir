@@ -98,3 +98,23 @@ func.func @main(%q: tensor<1x2x2x3xf32>, %k: tensor<7x2x4x3xf32>, %t: tensor<2x3
     -> tensor<1x2x2x3xf32>
   return %0 : tensor<1x2x2x3xf32>
 }
+
+// -----
+
+// All products are computed, and those that are not wanted become zeros.
+// CHECK-LABEL: @main(
+// CHECK: %[[ROWS:.*]] = "ttir.reshape"(%arg0) {shape = array<i64: 6, 1, 5, 8>}
+// CHECK: %[[ALL:.*]] = "ttir.matmul"(%[[ROWS]], %arg1)
+// CHECK: "ttir.ne"
+// CHECK: "ttir.where"({{.*}}, %[[ALL]], {{.*}})
+// CHECK: "ttir.matmul"(%arg2, %arg1)
+func.func @main(%a: tensor<2x3x5x8xf32>, %b: tensor<1x4x8x6xf32>, %own: tensor<2x4x5x8xf32>, %s: tensor<2x3x1x4xf32>,
+    %t: tensor<1x1x2x4xf32>) -> (tensor<2x3x1x4x5x6xf32>, tensor<2x4x5x6xf32>) {
+  %0 = stablehlo.custom_call @tt.sparse_matmul(%a, %b, %s)
+    {mhlo.frontend_attributes = {is_input_a_sparse = "False", is_input_b_sparse = "True"}}
+    : (tensor<2x3x5x8xf32>, tensor<1x4x8x6xf32>, tensor<2x3x1x4xf32>) -> tensor<2x3x1x4x5x6xf32>
+  %1 = stablehlo.custom_call @tt.sparse_matmul(%own, %b, %t)
+    {mhlo.frontend_attributes = {is_input_a_sparse = "True", is_input_b_sparse = "False", nnz = "3"}}
+    : (tensor<2x4x5x8xf32>, tensor<1x4x8x6xf32>, tensor<1x1x2x4xf32>) -> tensor<2x4x5x6xf32>
+  return %0, %1 : tensor<2x3x1x4x5x6xf32>, tensor<2x4x5x6xf32>
+}

@@ -6,7 +6,7 @@ from tt_torch.mlir import ods
 from tt_torch.mlir.functions import set_argument_texts
 from tt_torch.mlir.layer_names import WEIGHT_DTYPE, WEIGHT_DTYPES, constants_of
 from tt_torch.mlir.rules import Builder, shape
-from tt_torch.mlir.ttir.from_stablehlo import attention_calls, cache_calls
+from tt_torch.mlir.ttir.from_stablehlo import attention_calls, cache_calls, choosing_calls
 from tt_torch.mlir.ttir.from_stablehlo.collectives import own_part
 from tt_torch.mlir.ttir.from_stablehlo.registry import RULES, unsupported
 from tt_torch.mlir.ttir.from_stablehlo.user_ops import user_op
@@ -38,6 +38,7 @@ CALLS: dict[str, attention_calls.Expand] = {
     "tt_mesh.mesh_partition": mesh_partition,
     **attention_calls.CALLS,
     **cache_calls.CALLS,
+    **choosing_calls.CALLS,
 }
 
 

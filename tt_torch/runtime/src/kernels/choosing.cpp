@@ -12,13 +12,12 @@ using Ints = std::vector<int64_t>;
 static Tensor sampled(const Tensor& values, const Tensor& k, const Tensor& p, const Tensor& temp,
                       const std::optional<at::Generator>& generator) {
   const auto per_user = [](const Tensor& x, at::ScalarType type) { return x.to(type).reshape({-1, 1}); };
-  const Tensor most = per_user(k, at::kLong);
-  TORCH_CHECK_VALUE(most.gt(0).all().item<bool>(), "k must be positive");
   auto [chances, order] =
       at::softmax(values.to(at::kFloat) * per_user(temp, at::kFloat), 1).sort(true, 1, true);
   const Tensor before = chances.cumsum(1) - chances;
-  const Tensor counts = (at::arange(values.size(1)) < most).logical_and(before <= per_user(p, at::kFloat));
-  // The most likely candidate counts in any case: what is before it is 0, but p may be negative.
+  const Tensor counts =
+      (at::arange(values.size(1)) < per_user(k, at::kLong)).logical_and(before <= per_user(p, at::kFloat));
+  // The most likely candidate counts in any case, so that a k of 0 and a negative p do not leave nothing.
   chances = chances.masked_fill(counts.logical_not().index_fill(1, at::zeros({1}, at::kLong), false), 0.0);
   return order.gather(1, at::multinomial(chances, 1, false, generator));
 }
