@@ -110,6 +110,7 @@ S = X.T @ X + 2 * jnp.eye(4)
 ON_VALUES: dict[str, tuple[Any, ...]] = {
     "while_loop": (lambda x: jax.lax.while_loop(lambda c: c.sum() < 100, lambda c: c * 1.5 + 1, x), X),
     "fori_loop": (lambda n, x: jax.lax.fori_loop(0, n, lambda i, c: c.at[i].add(i), x), jnp.int32(3), X[0]),
+    "no step": (lambda n, x: (x * 2, jax.lax.fori_loop(0, n, lambda i, c: -c, x * 2)), jnp.int32(0), X),
     "long scan": (lambda x: jax.lax.scan(lambda c, a: (jnp.tanh(c * a), c.sum()), x, jnp.ones((3000, 4))), X),
     "inverse": (jnp.linalg.inv, S),
     "qr and eigh": (lambda x: (jnp.abs(jnp.linalg.qr(x)[1]), jnp.linalg.eigh(x)[0]), S),

@@ -28,8 +28,8 @@ class FlowRunner:
     def __call__(self, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         known, results = {id(x) for x in inputs}, list[torch.Tensor]()
         for x in self._run(self.flow, inputs):
-            # A loop without a step gives the caller's own tensor. Each result has a memory of its own.
-            results.append(x.clone() if id(x) in known else x.cpu())
+            # A loop without a step gives a tensor that is an input or another result. Each result has its own memory.
+            results.append(x.cpu().clone() if id(x) in known else x.cpu())
             known.add(id(x))
         return results
 
