@@ -99,6 +99,8 @@ PROGRAMS: dict[str, tuple[Any, ...]] = {
     "bfloat16": (lambda x: x @ x.T + 1, X.astype(jnp.bfloat16)),
     "complex numbers": (lambda x: (jnp.abs(jnp.exp(1j * x)), (1j * x) ** 2), X),
     "nan": (lambda x: jnp.nanmean(jnp.where(x > 0, x, jnp.nan)), X),
+    "positions of booleans": (lambda x: (jnp.argmax(x > 0, axis=1), jnp.argmin(x > 0, axis=0)), X),
+    "positions of uint32": (lambda x: (jnp.argmax(x, axis=1), jnp.argmin(x, axis=0)), jnp.uint32([[7, 2**31, 3]])),
     "containers": (lambda x: (x, None, {"a": (), "b": [x + 1]}), X),
     "an argument that is not used": (lambda x, y: x + 1, X, W),
     "a sharding": (jax.jit(lambda x: jax.lax.with_sharding_constraint(x * 2, ROWS) + 1), X),

@@ -209,7 +209,7 @@ def _mark(op: ir.Operation) -> None:
         op.attributes["tt.to_bool"] = ir.UnitAttr.get()
     if kind == "f16" and element_name(op.operands[0]) not in WITHIN_HALF:
         op.attributes["tt.to_half"] = ir.UnitAttr.get()
-    if op.name in ON_BITS or (op.name == "stablehlo.reduce" and element_name(op.operands[0]) in WIDTHS):
+    if op.name in ON_BITS or (op.name == "stablehlo.reduce" and element_name(op.operands[0]) in ("i1", *WIDTHS)):
         types = [op.operands[0].type.element_type, op.results[0].type.element_type]
         op.attributes["tt.types"] = ir.ArrayAttr.get([ir.TypeAttr.get(kind) for kind in types])
 
