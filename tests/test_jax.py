@@ -101,6 +101,8 @@ PROGRAMS: dict[str, tuple[Any, ...]] = {
     "nan": (lambda x: jnp.nanmean(jnp.where(x > 0, x, jnp.nan)), X),
     "positions of booleans": (lambda x: (jnp.argmax(x > 0, axis=1), jnp.argmin(x > 0, axis=0)), X),
     "positions of uint32": (lambda x: (jnp.argmax(x, axis=1), jnp.argmin(x, axis=0)), jnp.uint32([[7, 2**31, 3]])),
+    "integers by zero": (lambda x, y: (x // y, jax.lax.rem(x, y), jnp.gcd(x, y)), *jnp.int8([[5, 0, 6], [0, 0, 4]])),
+    "bytes by zero": (lambda x, y: (jax.lax.div(x, y), jax.lax.rem(x, y)), *jnp.uint8([[5, 0, 6], [0, 0, 4]])),
     "containers": (lambda x: (x, None, {"a": (), "b": [x + 1]}), X),
     "an argument that is not used": (lambda x, y: x + 1, X, W),
     "a sharding": (jax.jit(lambda x: jax.lax.with_sharding_constraint(x * 2, ROWS) + 1), X),

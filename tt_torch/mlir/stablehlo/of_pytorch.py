@@ -11,6 +11,7 @@ from tt_torch.mlir.stablehlo.build import constant
 from tt_torch.mlir.types import Function
 
 SIGN_OF_NAN_IS_ZERO = "tt.sign_of_nan_is_zero"
+ZERO_IS_AN_ERROR = "tt.zero_is_an_error"
 
 
 def correct(function: Function) -> None:
@@ -44,7 +45,16 @@ def _sign(op: ir.Operation) -> None:
     op.attributes[SIGN_OF_NAN_IS_ZERO] = ir.UnitAttr.get()
 
 
+def _division(op: ir.Operation) -> None:
+    """In PyTorch, a division of integers by zero is an error. In StableHLO, it has a value."""
+    op.attributes[ZERO_IS_AN_ERROR] = ir.UnitAttr.get()
+
+
 CORRECTIONS = {
+    "chlo.broadcast_divide": _division,
+    "chlo.broadcast_remainder": _division,
+    "stablehlo.divide": _division,
+    "stablehlo.remainder": _division,
     "stablehlo.reduce": _reduce,
     "stablehlo.shift_right_arithmetic": _shift,
     "stablehlo.sign": _sign,

@@ -3,6 +3,7 @@ name has a row, and an op with another form has a function."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -10,7 +11,7 @@ from torch_mlir import ir
 
 from tt_torch.mlir.rules import Builder, Rule, dtype, shape
 from tt_torch.mlir.stablehlo import attrs
-from tt_torch.mlir.stablehlo.of_pytorch import SIGN_OF_NAN_IS_ZERO
+from tt_torch.mlir.stablehlo.of_pytorch import SIGN_OF_NAN_IS_ZERO, ZERO_IS_AN_ERROR
 from tt_torch.mlir.ttir import dialect as ttir
 from tt_torch.mlir.ttir.from_stablehlo.bits import FLOAT16, rounded
 from tt_torch.mlir.ttir.from_stablehlo.creation import EXACT, full, splat_of
@@ -139,10 +140,29 @@ def remainder(op: Op, b: Builder) -> Value:
     """The result has the sign of the dividend in StableHLO, but of the divisor in TTIR."""
     lhs, rhs = _aligned(op, b)
     if isinstance(dtype(lhs), ir.IntegerType):
-        return _remainder_of_integers(b, lhs, rhs)
+        return _divided(op, b, rhs, lhs, partial(_remainder_of_integers, b, lhs))
     magnitude = b("ttir.remainder", b("ttir.abs", lhs), b("ttir.abs", rhs))
     signed = b("ttir.multiply", b("ttir.sign", lhs), magnitude)
     return _with_signed_zeros(b, signed, lhs)
+
+
+@RULES.rewrites("stablehlo.divide", "chlo.broadcast_divide")
+def divide(op: Op, b: Builder) -> Value:
+    lhs, rhs = _aligned(op, b)
+    quotient = partial(b, "ttir.divide", lhs)
+    if not isinstance(kind := dtype(rhs), ir.IntegerType):
+        return quotient(rhs)
+    return _divided(op, b, rhs, _scalar(b, rhs, 2**kind.width - 1 if kind.is_unsigned else -1), quotient)
+
+
+def _divided(op: Op, b: Builder, divisor: Value, of_zero: Value, divide: Callable[[Value], Value]) -> Value:
+    """`divide` of a divisor of integers, and `of_zero` where the divisor is zero, for which StableHLO leaves the value
+    open. These are XLA's values: all bits are set in the quotient, and the remainder is the dividend. JAX's `gcd`
+    divides by zeros, and does not select these elements."""
+    if ZERO_IS_AN_ERROR in op.operation.attributes or splat_of(divisor):
+        return divide(divisor)
+    zero = b("ttir.eq", divisor, _scalar(b, divisor, 0))
+    return b("ttir.where", zero, of_zero, divide(b("ttir.where", zero, _scalar(b, divisor, 1), divisor)))
 
 
 def _remainder_of_integers(b: Builder, lhs: Value, rhs: Value) -> Value:
