@@ -115,9 +115,7 @@ class OtherRoundings(TorchDispatchMode):
             return _NEARLY[op.overloadpacket](*args, **kwargs, apart=2 * _units(self._device))
         result = _product(op, self._operands(op, args, kwargs), kwargs)
         if self._generator is not None and op.overloadpacket in _OF_ONE:
-            size, dtype = _OF_ONE[op.overloadpacket](args)
-            error = torch.rand(result.shape, generator=self._generator) * 2 - 1
-            result = (result + error * size * _units(dtype)).to(result.dtype)
+            result = self._beside_one(result, *_OF_ONE[op.overloadpacket](args))
         known, aliases = facts.of(op), [r.alias_info for r in schema(op).returns if r.alias_info]
         if known & Fact.VIEW or any(not alias.is_write for alias in aliases):
             return result
@@ -159,6 +157,13 @@ class OtherRoundings(TorchDispatchMode):
         if self._generator is not None:
             changed &= torch.rand(x.shape, generator=self._generator) < 0.5
         return torch.where(changed, -moved, moved)
+
+    def _beside_one(self, x: torch.Tensor, size: torch.Tensor | float, dtype: torch.dtype) -> torch.Tensor:
+        """A sum of terms of this size. Some of the results that are as small as a rounding error of the terms become
+        zero, and so become equal to others."""
+        unit = torch.as_tensor(size) * _units(self._device if self._device is torch.bfloat16 else dtype)
+        error, zero = (torch.rand(x.shape, generator=self._generator) for _ in range(2))
+        return torch.where((x.abs() <= unit.abs()) & (zero < 0.5), 0.0, x + (error * 2 - 1) * unit).to(x.dtype)
 
     def _cancelled(self, x: torch.Tensor) -> torch.Tensor:
         """Numbers as small as a rounding error of the largest one. Some of them become zero, because a transform in
