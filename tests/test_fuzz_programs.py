@@ -244,10 +244,16 @@ def test_a_quotient_by_what_may_be_zero_may_be_infinite() -> None:
     assert "(1 wrong)" in difference(torch.tensor([inf]), torch.tensor([0.0]), [torch.tensor([0.0])])
 
 
+def test_decimals_may_be_rounded_after_a_product() -> None:
+    assert wrong(program("x.round(decimals=1)", x=torch.tensor([0.451171875]).bfloat16()), "bf16") == check.MATCH
+
+
 def test_terms_of_the_size_of_one_may_cancel() -> None:
     """Eager PyTorch has zeros here: the logarithm of a probability of 0.9999, and the slope of gelu at -6.5."""
     near_one = program("x.log_softmax(-1)", "v0.sgn()", x=torch.tensor([5.3203, -3.748]).half())
     assert wrong(replace(near_one, outputs=("v1",)), "compile") == check.MATCH
+    whole = program("torch.log_softmax(x, 0, dtype=torch.float32)", x=torch.tensor([3, 1], dtype=torch.int8))
+    assert wrong(whole, "bf16") == check.MATCH
     steep = program("torch.nn.functional.gelu(x)", "v0.mul_(2**40)", x=torch.tensor([6.25, -6.5] * 16).bfloat16())
     assert wrong(replace(steep, outputs=("v0",), trains=True), "compile") == check.MATCH
 

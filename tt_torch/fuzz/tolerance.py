@@ -46,10 +46,10 @@ _CANCEL = {
     ).split()
 }
 # Ops that add terms of the size of one, which may cancel: the size of these terms, and the dtype in which eager PyTorch
-# rounds them. For narrow floats, eager's `log_softmax` rounds the logarithm of a sum of 1.0001 to zero. Its gradient of
-# `gelu` at -6.5 is zero, because it computes 1 + erf(x / sqrt(2)) in float32.
-_OF_ONE: dict[Any, Callable[[Sequence[Any]], tuple[torch.Tensor | float, torch.dtype]]] = {
-    torch.ops.aten._log_softmax: lambda args: (1.0, args[0].dtype),
+# rounds them, unless it is that of the result. For narrow floats, eager's `log_softmax` rounds the logarithm of a sum of
+# 1.0001 to zero. Its gradient of `gelu` at -6.5 is zero, because it computes 1 + erf(x / sqrt(2)) in float32.
+_OF_ONE: dict[Any, Callable[[Sequence[Any]], tuple[torch.Tensor | float, torch.dtype | None]]] = {
+    torch.ops.aten._log_softmax: lambda args: (1.0, None),
     torch.ops.aten.gelu_backward: lambda args: (args[0], torch.float32),
 }
 # Ops that add many numbers to one, and round after each of them.
@@ -158,10 +158,10 @@ class OtherRoundings(TorchDispatchMode):
             changed &= torch.rand(x.shape, generator=self._generator) < 0.5
         return torch.where(changed, -moved, moved)
 
-    def _beside_one(self, x: torch.Tensor, size: torch.Tensor | float, dtype: torch.dtype) -> torch.Tensor:
+    def _beside_one(self, x: torch.Tensor, size: torch.Tensor | float, dtype: torch.dtype | None) -> torch.Tensor:
         """A sum of terms of this size. Some of the results that are as small as a rounding error of the terms become
         zero, and so become equal to others."""
-        unit = torch.as_tensor(size) * _units(self._device if self._device is torch.bfloat16 else dtype)
+        unit = torch.as_tensor(size) * _units(self._device if self._device is torch.bfloat16 else dtype or x.dtype)
         error, zero = (torch.rand(x.shape, generator=self._generator) for _ in range(2))
         return torch.where((x.abs() <= unit.abs()) & (zero < 0.5), 0.0, x + (error * 2 - 1) * unit).to(x.dtype)
 
@@ -191,7 +191,8 @@ def _loses_digits(op: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]
     """Whether the operands of an op do not decide all digits of its result."""
     packet = getattr(torch.ops.aten, op.overloadpacket.__name__.rstrip("_"), op.overloadpacket)  # `add_` is as `add`
     if packet not in _ACCUMULATE:
-        return packet in _CANCEL or kwargs.get("alpha", 1) != 1
+        # Rounding to decimals multiplies by a power of ten first.
+        return packet in _CANCEL or kwargs.get("alpha", 1) != 1 or kwargs.get("decimals", 0) != 0
     given = dict(zip((a.name for a in schema(op).arguments), args, strict=False)) | dict(kwargs)
     adds = given.get("accumulate", True) and given.get("reduce", "sum") in ("sum", "mean", "prod")
     return adds and not schema(op).is_mutable
