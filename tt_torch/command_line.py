@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 import typer.core
 
+from tt_torch.files import STABLEHLO_SUFFIXES
+
 if TYPE_CHECKING:
     from typer._click.core import Context
 
@@ -86,11 +88,17 @@ def separated(words: Sequence[str], own: Collection[str], valued: Collection[str
     return [*ours, "--", *program, *arguments]
 
 
+_NO_PROGRAMS = (".ttnn", ".ttpkg", ".onnx", ".pt2")
+
+
 def check_program(program: Sequence[str]) -> None:
-    """Raises BadParameter if there is no such Python file or module."""
+    """Raises BadParameter if there is no such Python file or module, or if the file is a model or a compiled one."""
     if program[0] != "-m":
         if not Path(program[0]).is_file():
             raise typer.BadParameter(f"there is no Python file {program[0]!r}; give prog.py or -m MODULE")
+        if Path(program[0]).suffix in (*STABLEHLO_SUFFIXES, *_NO_PROGRAMS):
+            others = "tt-torch run runs a compiled file and compares its results, tt-torch explore shows its modelled time"
+            raise typer.BadParameter(f"{program[0]!r} is no Python program; {others}")
     elif len(program) < 2 or not is_module(program[1]):
         raise typer.BadParameter(f"there is no module {' '.join(program[1:2])!r}")
 

@@ -157,6 +157,7 @@ def test_trace(folder: Path) -> None:
         (["-m", "platform"], 1, "nothing was recorded"),
         (["exits.py"], 1, "the program ended with status 3"),
         (["true"], 2, "there is no Python file 'true'; give prog.py or -m MODULE"),
+        (["model.ttpkg"], 2, "'model.ttpkg' is no Python program; tt-torch run runs a compiled file"),
         (["-m", "no.such"], 2, "there is no module 'no.such'"),
         (["-m"], 2, "there is no module"),
     ],
@@ -165,6 +166,7 @@ def test_a_program_without_a_graph(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: list[str], status: int, said: str
 ) -> None:
     (tmp_path / "exits.py").write_text("exit(3)")
+    (tmp_path / "model.ttpkg").write_bytes(bytes(8))
     monkeypatch.chdir(tmp_path)
     done = CliRunner().invoke(app, ["profile", "-o", "out", *program])
     assert done.exit_code == status and done.stderr.startswith("error: ") and said in done.stderr, done.output
