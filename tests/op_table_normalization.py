@@ -80,6 +80,7 @@ ATTENTION = [
     Row("sdpa mask all heads", sdpa, [*QKV, (2, 3, 6, 7)]),
     Row("sdpa mask rank 2", sdpa, [*QKV, (6, 7)]),
     Row("sdpa boolean mask", sdpa, [*SQUARE, lambda _: torch.ones(6, 6, dtype=b1).tril()]),
+    Row("sdpa float32 mask", lambda q, k, v, m: sdpa(q, k, v, m.float()), [*QKV, (2, 1, 6, 7)]),
     Row("sdpa scale", lambda q, k, v: sdpa(q, k, v, scale=0.3), QKV),
     Row("sdpa rank 3", sdpa, [(3, 6, 8), (3, 7, 8), (3, 7, 8)]),
     Row("sdpa grouped", lambda q, k, v: sdpa(q, k, v, enable_gqa=True), [(2, 4, 6, 8), (2, 2, 6, 8), (2, 2, 6, 8)]),

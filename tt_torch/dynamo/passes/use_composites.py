@@ -131,8 +131,16 @@ def attention(node: Node, a: Arguments) -> Node | None:
     if known is not None and not causal and (plain := _plain(known, query.shape[2], value(a["key"]).shape[2])):
         causal, a = plain == "causal", a | {"attn_mask": None}
     mask = _additive(node, a["attn_mask"], query.dtype)
+    operands = [a["query"], key, content]
+    if is_wider := mask is not None and value(mask).dtype is not query.dtype:
+        # A mask of float32 on narrower scores, which eager PyTorch keeps in float32.
+        operands = [call(node, aten._to_copy.default, x, dtype=value(mask).dtype) for x in operands]
     attributes = {"is_causal": causal, "scale": scale}
-    result = composite(node, composites.scaled_dot_product_attention, a["query"], key, content, mask, **attributes)
+    result = composite(node, composites.scaled_dot_product_attention, *operands, mask, **attributes)
+    if is_wider:
+        with value(node).fake_mode:
+            result.meta["val"] = value(node).to(value(mask).dtype)
+        result = call(node, aten._to_copy.default, result, dtype=query.dtype)
     if mask is None or (known is not None and _each_query_sees_a_key(known)):
         return result
     return _zero_where_nothing_is_seen(node, result, mask)
