@@ -45,9 +45,9 @@ _CANCEL = {
         "_native_batch_norm_legit_functional"
     ).split()
 }
-# Ops that add terms of the size of one, which may cancel: the size of these terms, and the dtype in which eager PyTorch
-# rounds them, unless it is that of the result. For narrow floats, eager's `log_softmax` rounds the logarithm of a sum of
-# 1.0001 to zero. Its gradient of `gelu` at -6.5 is zero, because it computes 1 + erf(x / sqrt(2)) in float32.
+# Ops that add terms of the size of one, which may cancel: the size of these terms, and the dtype in which eager
+# PyTorch rounds them, unless it is that of the result. For narrow floats, eager's `log_softmax` rounds the logarithm of
+# a sum of 1.0001 to zero. Its gradient of `gelu` at -6.5 is zero, because it computes 1 + erf(x / sqrt(2)) in float32.
 _OF_ONE: dict[Any, Callable[[Sequence[Any]], tuple[torch.Tensor | float, torch.dtype | None]]] = {
     torch.ops.aten._log_softmax: lambda args: (1.0, None),
     torch.ops.aten.gelu_backward: lambda args: (args[0], torch.float32),
