@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import runpy
 import sys
+import traceback
 from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
+from types import TracebackType
 from typing import Annotated
 
 import typer
@@ -40,14 +42,29 @@ def verify(
         "TT_TORCH_BISECT": str(int(bisect)),
         "TT_TORCH_REQUIRED_PCC": str(pcc),
     }
+    status: object = 0
     try:
         with redirect_stdout(sys.stderr) if as_json else nullcontext():
             run_program(program)
     except SystemExit as end:
-        if end.code:
-            print(f"error: the program ended with status {end.code}", file=sys.stderr)
-            raise typer.Exit(1) from None
+        status = end.code
+    except Exception as error:
+        traceback.print_exception(type(error), error, _of_program(error.__traceback__))
+        status = 1
+    if status:
+        print(f"error: the program ended with status {status}", file=sys.stderr)
+        raise typer.Exit(1)
     _judge(as_json)
+
+
+def _of_program(frames: TracebackType | None) -> TracebackType | None:
+    """The frames of the program. The frames of this command and of runpy are before them."""
+    found, at = frames, frames
+    while at:
+        if at.tb_frame.f_code.co_filename in (runpy.__file__, "<frozen runpy>"):
+            found = at.tb_next
+        at = at.tb_next
+    return found
 
 
 def _judge(as_json: bool) -> None:
