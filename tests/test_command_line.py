@@ -120,6 +120,13 @@ def test_a_reader_that_stops_early() -> None:
     assert (done.returncode, done.stderr) == (1, b"")
 
 
+def test_a_full_disk_is_one_line() -> None:
+    command = [sys.executable, "-m", "tt_torch.tools.cli", "--version"]
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, check=False)
+    assert (done.returncode, done.stderr) == (1, b"error: [Errno 28] No space left on device\n")
+
+
 OWN, VALUED = {"-o", "--output", "--bisect", "-h"}, {"-o", "--output"}
 
 

@@ -30,7 +30,8 @@ _USAGE_ERROR: type[Any] = typer.BadParameter.__mro__[1]
 
 
 class Commands(typer.core.TyperGroup):
-    """The whole command. A wrong call ends with one line and status 2. A closed pipe ends with status 1."""
+    """The whole command. A wrong call ends with one line and status 2. A closed pipe, a full disk and other errors of
+    the system end with status 1."""
 
     def main(self, *args: Any, **options: Any) -> Any:
         try:
@@ -42,8 +43,11 @@ class Commands(typer.core.TyperGroup):
                 path = error.ctx.command_path if error.ctx else "tt-torch"
                 sentence = message if message.endswith(("?", ".")) else f"{message}."
                 print(f"error: {sentence} {path} -h shows how to call it.", file=sys.stderr)
-        except BrokenPipeError:  # nothing reads the output any more; Python would complain when it ends
+        except OSError as error:
             status = 1
+            if not isinstance(error, BrokenPipeError):  # nothing reads the output any more
+                print(f"error: {error}", file=sys.stderr)
+            # Python writes the rest of the output when it ends, and would complain.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(status or 0)
 
