@@ -100,9 +100,10 @@ def test_inspect_reads_system_descriptors(tmp_path):
 def test_a_damaged_file_is_one_line(tmp_path):
     damaged = tmp_path / "damaged.ttnn"
     damaged.write_bytes(Path(BINARY).read_bytes()[:100])
-    result = invoke("inspect", str(damaged))
-    assert result.exit_code == 1 and result.stdout == ""
-    assert result.stderr.startswith("error: ") and result.stderr.count("\n") == 1
+    for command in ("inspect", "run"):
+        result = invoke(command, str(damaged))
+        assert result.exit_code == 1 and result.stdout == ""
+        assert result.stderr.startswith(f"error: {damaged}: ") and result.stderr.count("\n") == 1
 
 
 def test_a_missing_file_is_named():

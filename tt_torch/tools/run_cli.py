@@ -53,7 +53,7 @@ def run(
     for option, path in (*(("--inputs", path) for path in inputs or ()), ("--output", output), ("--golden", golden)):
         if path:
             tensor_files.check_suffix(path, option)
-    with one_line_errors():
+    with one_line_errors(file):
         model = running.loaded(file, _device(allow_host_code))
         given = _read(model, inputs) if inputs else _random(model, seed)
         outputs, times = running.timed(model, given, repeat)
