@@ -42,7 +42,7 @@ string(REGEX MATCH "[0-9.]+" wanted "${wanted}")
 if(NOT EXISTS ${TORCH_DIRECTORY}/lib/libtorch_cpu.so)
   message(FATAL_ERROR
     "There is no torch in ${TORCH_DIRECTORY}. Install torch==${wanted} into the environment of ${Python_EXECUTABLE}, and "
-    "build without isolation. For the C++ libraries alone, -DCMAKE_PREFIX_PATH=<libtorch> names another torch.")
+    "build again (docs/install.md). For the C++ libraries alone, -DCMAKE_PREFIX_PATH=<libtorch> names another torch.")
 endif()
 file(STRINGS ${TORCH_DIRECTORY}/include/torch/headeronly/version.h found REGEX "^ *\"[0-9.]+\"$")
 string(REGEX MATCH "[0-9.]+" found "${found}")
