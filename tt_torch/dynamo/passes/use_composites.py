@@ -132,14 +132,15 @@ def attention(node: Node, a: Arguments) -> Node | None:
         causal, a = plain == "causal", a | {"attn_mask": None}
     mask = _additive(node, a["attn_mask"], query.dtype)
     operands = [a["query"], key, content]
-    if is_wider := mask is not None and value(mask).dtype is not query.dtype:
-        # A mask of float32 on narrower scores, which eager PyTorch keeps in float32.
-        operands = [call(node, aten._to_copy.default, x, dtype=value(mask).dtype) for x in operands]
+    # Eager PyTorch adds a mask of float32 to narrower queries' scores in float32.
+    wide = query.dtype if mask is None else torch.promote_types(query.dtype, value(mask).dtype)
+    if wide is not query.dtype:
+        operands = [call(node, aten._to_copy.default, x, dtype=wide) for x in operands]
     attributes = {"is_causal": causal, "scale": scale}
     result = composite(node, composites.scaled_dot_product_attention, *operands, mask, **attributes)
-    if is_wider:
+    if wide is not query.dtype:
         with value(node).fake_mode:
-            result.meta["val"] = value(node).to(value(mask).dtype)
+            result.meta["val"] = value(node).to(wide)
         result = call(node, aten._to_copy.default, result, dtype=query.dtype)
     if mask is None or (known is not None and _each_query_sees_a_key(known)):
         return result
