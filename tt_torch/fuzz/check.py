@@ -144,7 +144,7 @@ def _mixed(own: Seen, got: Seen, form: Seen) -> Seen:
     """The result in the dtype of the device, with the elements of `form` that `got` has, too. A call with integers
     beyond those of the device runs in eager PyTorch, and its gradient runs on the device. Numbers beyond those of
     float16 are infinite if they pass from one to the other."""
-    if not got.value.shape == form.value.shape == own.value.shape:
+    if got.value.dtype != form.value.dtype or not got.value.shape == form.value.shape == own.value.shape:
         return own
     return replace(own, value=torch.where(torch.isclose(got.value, form.value, equal_nan=True), form.value, own.value))
 
