@@ -157,7 +157,7 @@ def test_trace(folder: Path) -> None:
         (["-m", "platform"], 1, "nothing was recorded"),
         (["exits.py"], 1, "the program ended with status 3"),
         (["true"], 2, "there is no Python file 'true'; give prog.py or -m MODULE"),
-        (["model.ttpkg"], 2, "'model.ttpkg' is no Python program; tt-torch run runs a compiled file"),
+        (["model.ttpkg"], 2, "'model.ttpkg' is no Python program; tt-torch compile compiles a model"),
         (["-m", "no.such"], 2, "there is no module 'no.such'"),
         (["-m"], 2, "there is no module"),
     ],
