@@ -53,12 +53,12 @@ def sparse_matmul(
     """
     wanted = sparsity.reshape(-1).nonzero()[:, 0]
     require(nnz in (None, len(wanted)), "sparse_matmul", f"nnz={nnz}", f"{len(wanted)}, or None: it is counted then")
-    experts, (rows, depth) = input_tensor_b.shape[1], input_tensor_a.shape[2:]
+    experts, rows, columns = input_tensor_b.shape[1], input_tensor_a.shape[2], input_tensor_b.shape[3]
     of_a = wanted if is_input_a_sparse else wanted // experts
-    products = input_tensor_a.reshape(-1, rows, depth)[of_a] @ input_tensor_b[0][wanted % experts]
-    result = products.new_zeros(sparsity.numel(), rows, input_tensor_b.shape[3]).index_copy(0, wanted, products)
+    products = input_tensor_a.flatten(0, 1)[of_a] @ input_tensor_b[0][wanted % experts]
+    result = products.new_zeros(sparsity.numel(), rows, columns).index_copy(0, wanted, products)
     size = input_tensor_a.shape[:2] if is_input_a_sparse else (*input_tensor_a.shape[:2], 1, experts)
-    return result.reshape(*size, rows, -1)
+    return result.reshape(*size, rows, columns)
 
 
 def _check_sampling(
@@ -84,16 +84,16 @@ def sampling(input_values: Tensor, input_indices: Tensor, k: Tensor, p: Tensor, 
     `temp` is 1 / temperature. With a seed other than 0, a user gets the same token each time.
     """
     generator = torch.Generator(input_values.device).manual_seed(seed) if seed else None
-    chances, order = weighed(input_values, k, p, temp)
+    chances, order = _weighed(input_values, k, p, temp)
     chosen = order.gather(1, torch.multinomial(chances, 1, generator=generator))
     return input_indices.gather(1, chosen)[:, 0].to(torch.int32)
 
 
-def weighed(values: Tensor, k: Tensor, p: Tensor, temp: Tensor) -> tuple[Tensor, Tensor]:
+def _weighed(values: Tensor, k: Tensor, p: Tensor, temp: Tensor) -> tuple[Tensor, Tensor]:
     """The weights of the candidates in descending order, and the places of these candidates.
 
-    The k most likely candidates count, and of these the first ones up to the one with which the sum of the
-    probabilities exceeds p. The most likely candidate counts in any case.
+    A candidate counts if it is one of the k most likely ones, and if the more likely ones have together at most the
+    probability p. The most likely candidate always counts.
     """
     logits = values.float() * temp.float().unsqueeze(1)
     chances, order = torch.softmax(logits, 1).sort(dim=1, descending=True, stable=True)

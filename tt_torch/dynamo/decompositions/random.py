@@ -19,7 +19,7 @@ from torch.fx import GraphModule
 
 from tt_torch.dynamo.calls import INTEGERS, draw_seeds
 from tt_torch.dynamo.decompositions.registry import aten, decomposes
-from tt_torch.tt_ops.choosing import weighed
+from tt_torch.tt_ops import choosing
 
 LIBRARY = torch.library.Library("tenstorrent", "FRAGMENT")  # the composites are its other ops
 # The function that makes the fake tensor chooses its device. `like` is the tensor whose form the numbers have. It says
@@ -271,11 +271,8 @@ def multinomial(weights: Tensor, count: int, replacement: bool = False, generato
 def sampling(
     values: Tensor, indices: Tensor, k: Tensor, p: Tensor, temp: Tensor, seed: int = 0
 ) -> Tensor | NotImplementedType:
-    """The token of each user. With a seed, the op runs in eager PyTorch, whose generator gives the same numbers."""
-    if seed:
-        return NotImplemented
-    chances, order = weighed(values, k, p, temp)
-    return indices.gather(1, order.gather(1, multinomial(chances, 1)))[:, 0].to(torch.int32)
+    """The op's own formula. With a seed, the op runs in eager PyTorch, whose generator gives the same numbers."""
+    return NotImplemented if seed else choosing.sampling(values, indices, k, p, temp)
 
 
 def _searched(weights: Tensor, count: int) -> Tensor:

@@ -7,8 +7,8 @@ using Tensor = at::Tensor;
 using Ints = std::vector<int64_t>;
 
 // One of the candidates of each user. The probabilities are the softmax of the values times `temp`, which is
-// 1 / temperature. The k most likely candidates count, and of these the first ones up to the one with which
-// the sum of the probabilities exceeds p.
+// 1 / temperature. A candidate counts if it is one of the k most likely ones, and if the more likely ones
+// have together at most the probability p.
 static Tensor sampled(const Tensor& values, const Tensor& k, const Tensor& p, const Tensor& temp,
                       const std::optional<at::Generator>& generator) {
   const auto per_user = [](const Tensor& x, at::ScalarType type) { return x.to(type).reshape({-1, 1}); };
@@ -17,7 +17,7 @@ static Tensor sampled(const Tensor& values, const Tensor& k, const Tensor& p, co
   const Tensor before = chances.cumsum(1) - chances;
   const Tensor counts =
       (at::arange(values.size(1)) < per_user(k, at::kLong)).logical_and(before <= per_user(p, at::kFloat));
-  // The most likely candidate counts in any case, so that a k of 0 and a negative p do not leave nothing.
+  // The most likely candidate always counts, so that a k of 0 or a negative p leaves one.
   chances = chances.masked_fill(counts.logical_not().index_fill(1, at::zeros({1}, at::kLong), false), 0.0);
   return order.gather(1, at::multinomial(chances, 1, false, generator));
 }

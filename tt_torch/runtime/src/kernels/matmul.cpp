@@ -221,8 +221,7 @@ static void sparse_matmul(OpBuilder& op) {
     const Tensor wanted = f[mask].reshape({-1}).ne(0).nonzero().reshape({-1}).contiguous();
     TORCH_CHECK_VALUE(!count || *count == wanted.numel(), "nnz is ", *count, ", but the sparsity has ",
                       wanted.numel(), " entries that are not zero");
-    const Tensor rows = f[a].reshape({-1, shape[2], left[3]}).to(at::kFloat);
-    const Tensor weights = f[b].reshape({experts, left[3], shape[3]});
+    const Tensor rows = f[a].flatten(0, 1).to(at::kFloat), weights = f[b].squeeze(0);
     Tensor result = at::zeros({groups * experts, shape[2], shape[3]});
     for (int64_t i = 0; i < wanted.numel(); ++i) {
       const int64_t at = wanted.data_ptr<int64_t>()[i];
