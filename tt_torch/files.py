@@ -6,9 +6,7 @@ import contextlib
 import fcntl
 import os
 import secrets
-import shutil
 import stat
-import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -45,6 +43,9 @@ def write_by(path: str | Path, fill: Callable[[Path], object]) -> None:
 
 def _send(device: Path, fill: Callable[[Path], object]) -> None:
     """Writes to something that cannot be replaced. The content is complete before the first byte goes there."""
+    import shutil  # both only here: each command imports this module, and few write to a device
+    import tempfile
+
     with tempfile.TemporaryDirectory() as folder:
         content = Path(folder) / "content"
         fill(content)
