@@ -192,16 +192,20 @@ class Op:
 
     @property
     def read(self) -> tuple[Tensor, ...]:
-        """The tensors that the op reads. A lookup reads only the elements of its result, not its whole
-        table. A view reads nothing."""
+        """The tensors that the op reads. A look-up of rows reads only these rows. A gather reads, for each row of its
+        index, the whole row along its dimension: ttnn 0.81.1 searches the row for the elements. A view reads nothing.
+        """
         if self.is_view:
             return ()
         if self.updates:
             return tuple(t for t in self.operands if t.id != self.tensor("cache").id)
         if self.name not in LOOKUPS:
             return self.operands
-        table, given = self.tensor(LOOKUPS[self.name]), self.results[0].shape if self.results else ()
-        found = replace(table, shape=given)
+        table, given = self.tensor(LOOKUPS[self.name]), list(self.results[0].shape) if self.results else []
+        if self.name == "GatherOp" and len(given) == len(table.shape) > 0:  # a damaged file may say anything
+            along = self.record["dim"] % len(given)
+            given[along] = table.shape[along]
+        found = replace(table, shape=tuple(given))
         return tuple(found if t.id == table.id and found.bytes < t.bytes else t for t in self.operands)
 
     @property
