@@ -119,3 +119,70 @@ func.func @main(%t: tensor<9xf32>, %i: tensor<3x1xi64>, %u: tensor<3xf32>) -> (t
   } : (tensor<9xf32>, tensor<3x1xi64>, tensor<3xf32>) -> tensor<9xf32>
   return %0, %1, %2 : tensor<9xf32>, tensor<9xf32>, tensor<9xf32>
 }
+
+// -----
+
+// torch.gather: the index of every other dimension counts the positions of the result. No table is made. Positions
+// out of range are moved inside, except in a program from PyTorch.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<3x6x1xf32>, %i: tensor<2x5x1xi64>) -> (tensor<2x5x1xf32>, tensor<2x5x1xf32>) {
+  %0 = stablehlo.iota dim = 0 : tensor<2x5x1x1xi64>
+  %1 = stablehlo.reshape %i : (tensor<2x5x1xi64>) -> tensor<2x5x1x1xi64>
+  %2 = stablehlo.constant dense<0> : tensor<2x5x1x1xi64>
+  %3 = stablehlo.concatenate %0, %1, %2, dim = 3 : (tensor<2x5x1x1xi64>, tensor<2x5x1x1xi64>, tensor<2x5x1x1xi64>) -> tensor<2x5x1x3xi64>
+  // CHECK: [[LAST:%[0-9]+]] = "ttir.full"() {fill_value = 5 : i64
+  // CHECK: [[INSIDE:%[0-9]+]] = "ttir.minimum"({{.*}}, [[LAST]])
+  // CHECK: [[INDEX:%[0-9]+]] = "ttir.reshape"([[INSIDE]]) {shape = array<i64: 2, 5, 1>}
+  // CHECK: "ttir.gather"(%arg0, [[INDEX]]) {dim = 1 : i64}
+  %4 = "stablehlo.gather"(%x, %3) {
+    dimension_numbers = #stablehlo.gather<collapsed_slice_dims = [0, 1, 2], start_index_map = [0, 1, 2], index_vector_dim = 3>,
+    slice_sizes = array<i64: 1, 1, 1>, indices_are_sorted = false
+  } : (tensor<3x6x1xf32>, tensor<2x5x1x3xi64>) -> tensor<2x5x1xf32>
+  // CHECK-NOT: "ttir.minimum"
+  // CHECK: "ttir.gather"(%arg0, {{.*}}) {dim = 1 : i64}
+  %5 = "stablehlo.gather"(%x, %3) {
+    dimension_numbers = #stablehlo.gather<collapsed_slice_dims = [0, 1, 2], start_index_map = [0, 1, 2], index_vector_dim = 3>,
+    slice_sizes = array<i64: 1, 1, 1>, indices_are_sorted = false
+  } : (tensor<3x6x1xf32>, tensor<2x5x1x3xi64>) -> tensor<2x5x1xf32> loc("gather: aten.gather.default")
+  return %4, %5 : tensor<2x5x1xf32>, tensor<2x5x1xf32>
+}
+
+// -----
+
+// Batching dimensions say the same. JAX writes take_along_axis like this.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<2x6xf32>, %i: tensor<2x5x1xi64>) -> tensor<2x5xf32> {
+  // CHECK: "ttir.gather"(%arg0, {{.*}}) {dim = 1 : i64}
+  %0 = "stablehlo.gather"(%x, %i) {
+    dimension_numbers = #stablehlo.gather<collapsed_slice_dims = [1], operand_batching_dims = [0], start_indices_batching_dims = [0], start_index_map = [1], index_vector_dim = 2>,
+    slice_sizes = array<i64: 1, 1>, indices_are_sorted = false
+  } : (tensor<2x6xf32>, tensor<2x5x1xi64>) -> tensor<2x5xf32>
+  return %0 : tensor<2x5xf32>
+}
+
+// -----
+
+// A table is made if the positions of the results lie outside of the operand, where they are moved inside, if they
+// count along another dimension, or if two components are no positions.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<3x5xf32>, %i: tensor<5x5x1xi64>) -> (tensor<5x5xf32>, tensor<5x5xf32>, tensor<5x5xf32>) {
+  // CHECK-NOT: "ttir.gather"
+  %0 = stablehlo.iota dim = 0 : tensor<5x5x1xi64>
+  %1 = stablehlo.iota dim = 1 : tensor<5x5x1xi64>
+  %2 = stablehlo.concatenate %0, %i, dim = 2 : (tensor<5x5x1xi64>, tensor<5x5x1xi64>) -> tensor<5x5x2xi64>
+  %3 = stablehlo.concatenate %i, %0, dim = 2 : (tensor<5x5x1xi64>, tensor<5x5x1xi64>) -> tensor<5x5x2xi64>
+  %4 = stablehlo.concatenate %i, %i, dim = 2 : (tensor<5x5x1xi64>, tensor<5x5x1xi64>) -> tensor<5x5x2xi64>
+  %5 = "stablehlo.gather"(%x, %2) {
+    dimension_numbers = #stablehlo.gather<collapsed_slice_dims = [0, 1], start_index_map = [0, 1], index_vector_dim = 2>,
+    slice_sizes = array<i64: 1, 1>, indices_are_sorted = false
+  } : (tensor<3x5xf32>, tensor<5x5x2xi64>) -> tensor<5x5xf32>
+  %6 = "stablehlo.gather"(%x, %3) {
+    dimension_numbers = #stablehlo.gather<collapsed_slice_dims = [0, 1], start_index_map = [0, 1], index_vector_dim = 2>,
+    slice_sizes = array<i64: 1, 1>, indices_are_sorted = false
+  } : (tensor<3x5xf32>, tensor<5x5x2xi64>) -> tensor<5x5xf32>
+  %7 = "stablehlo.gather"(%x, %4) {
+    dimension_numbers = #stablehlo.gather<collapsed_slice_dims = [0, 1], start_index_map = [0, 1], index_vector_dim = 2>,
+    slice_sizes = array<i64: 1, 1>, indices_are_sorted = false
+  } : (tensor<3x5xf32>, tensor<5x5x2xi64>) -> tensor<5x5xf32>
+  return %5, %6, %7 : tensor<5x5xf32>, tensor<5x5xf32>, tensor<5x5xf32>
+}

@@ -2,7 +2,7 @@
 
 The indexed dimensions of the operand are moved to the front and merged into one, and all others into a second. This
 gives a table of rows. Each index vector becomes row numbers, one per position of its window, and both ops work on the
-table.
+table. torch.gather, which looks up single elements along one dimension, needs no table.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ import numpy as np
 from torch_mlir import ir
 
 from tt_torch.mlir.context import node_of
-from tt_torch.mlir.rules import Builder, dtype, shape, tensor
+from tt_torch.mlir.rules import Builder, dtype, producer, shape, tensor
 from tt_torch.mlir.stablehlo import attrs
 from tt_torch.mlir.stablehlo.bodies import body_op
 from tt_torch.mlir.ttir.from_stablehlo.arranging import flip, part, table_of
-from tt_torch.mlir.ttir.from_stablehlo.creation import full
+from tt_torch.mlir.ttir.from_stablehlo.creation import full, splat_of
+from tt_torch.mlir.ttir.from_stablehlo.reduction import counts
 from tt_torch.mlir.ttir.from_stablehlo.registry import RULES
 from tt_torch.mlir.types import Op, Value
 
@@ -93,6 +94,10 @@ def gather(op: Op, b: Builder) -> Value | None:
     batching = dict(zip(dims.operand_batching_dims, dims.start_indices_batching_dims, strict=True))
     if not list(dims.start_index_map) and not batching:
         return None
+    if found := _along_one(op, batching):
+        index, dim = found
+        index = index if _is_pytorchs(op) else _within(b, index, shape(x)[dim] - 1)
+        return b("ttir.gather", x, b("ttir.reshape", index, shape=shape(op.results[0])), dim=dim)
     places = _places(b, indices, dims.index_vector_dim, list(dims.start_index_map), batching)
     for d in range(len(window)):
         if d not in places.dims and window[d] != shape(x)[d]:
@@ -111,9 +116,34 @@ def gather(op: Op, b: Builder) -> Value | None:
     return b("ttir.permute", looked_up, permutation=[made.index(d) for d in range(len(result))])
 
 
+def _along_one(op: Op, batching: dict[int, int]) -> tuple[Value, int] | None:
+    """The index, and the dimension along which it looks up, if the op is a torch.gather: it looks up single elements,
+    and in all other dimensions their positions are those of the results."""
+    (x, indices), dims, size = op.operands, attrs.gather(op), shape(op.results[0])
+    mapped, rank = list(dims.start_index_map), len(size)
+    if len(shape(x)) != rank or 0 in size or list(dims.offset_dims) or dims.index_vector_dim != rank:
+        return None
+    joined = producer(indices, "ttir.concat") if len(mapped) > 1 else None
+    parts = list(joined.operands) if joined else [indices]
+    one_each = all(math.prod(shape(part)) == math.prod(size) for part in parts)
+    if not one_each or len(parts) != len(mapped) or any(own != d for d, own in batching.items()):
+        return None
+    found = [(part, d) for part, d in zip(parts, mapped, strict=True) if not _is_position(part, d)]
+    if len(found) != 1:
+        return None
+    (index, dim), own = found[0], shape(x)
+    return (index, dim) if all(size[d] <= own[d] for d in range(rank) if d != dim) else None
+
+
+def _is_position(part: Value, dim: int) -> bool:
+    """Whether a component of index vectors is the position of the result along `dim`."""
+    return counts(part, dim) or (shape(part)[dim] == 1 and splat_of(part) == 0)
+
+
 def _within(b: Builder, start: Value, latest: int) -> Value:
-    start = b("ttir.maximum", start, full(b, [1, 1], dtype(start), 0))
-    return b("ttir.minimum", start, full(b, [1, 1], dtype(start), latest))
+    one = [1] * len(shape(start))
+    start = b("ttir.maximum", start, full(b, one, dtype(start), 0))
+    return b("ttir.minimum", start, full(b, one, dtype(start), latest))
 
 
 @RULES.rewrites("stablehlo.reverse")
