@@ -73,6 +73,9 @@ def test_it_is_an_error_if_nothing_may_run_on_the_host() -> None:
         lambda x: torch.broadcast_to(x, (1, 4))[0, 1:].fill_(2).sum() + x,
         lambda x: (x.expand(3, 4) + 0).mul_(3),
         lambda x: ((x > 0).expand(3, 4) & (x < 1)) | (x.expand(3, 4) != 2),
+        lambda x: x.expand(3, 4).unsqueeze_(0) + x,
+        lambda x: x.expand(input_sizes := [1, -1]).fill_(2) * len(input_sizes),
+        lambda x: torch.broadcast_to(size=(1, 4), input=x).fill_(2) + x,
     ],
 )
 def test_writes_to_other_tensors_stay_on_the_device(function: Callable[[torch.Tensor], torch.Tensor]) -> None:
@@ -82,3 +85,22 @@ def test_writes_to_other_tensors_stay_on_the_device(function: Callable[[torch.Te
         warnings.simplefilter("error")
         got = torch.compile(function, backend="tt")(x)
     assert torch.equal(got, function(y)) and torch.equal(x, y)
+
+
+@pytest.mark.parametrize("expanded", [lambda x: x.expand_as(x), lambda x: x.expand(4), lambda x: x.expand(1, -1)])
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_a_later_change_of_shape_is_not_seen_before(
+    expanded: Callable[[torch.Tensor], torch.Tensor], dynamic: bool
+) -> None:
+    def function(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        view = expanded(x)
+        double = view * 2
+        view.unsqueeze_(-1)
+        view.fill_(7)
+        return double, view + 1
+
+    x, y = torch.ones(4), torch.ones(4)
+    for got, expected in zip(
+        (*torch.compile(function, backend="tt", dynamic=dynamic)(x), x), (*function(y), y), strict=True
+    ):
+        assert got.shape == expected.shape and torch.equal(got, expected)

@@ -24,12 +24,13 @@ def changes_form_of_input(gm: GraphModule) -> bool:
         id(x) for node in gm.graph.find_nodes(op="placeholder") if (x := node.meta.get("example_value")) is not None
     }
     return any(
-        _changes_form(node) and isinstance(x := node.args[0], Node) and id(x.meta.get("example_value")) in given
+        changes_form(node) and isinstance(x := node.args[0], Node) and id(x.meta.get("example_value")) in given
         for node in gm.graph.nodes
     )
 
 
-def _changes_form(node: Node) -> bool:
+def changes_form(node: Node) -> bool:
+    """Whether a call only changes the shape and strides of its tensor, as `unsqueeze_` does."""
     op = called(node)
     if op is None or op is _DETACH or not node.args:
         return False

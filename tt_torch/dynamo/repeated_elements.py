@@ -14,6 +14,7 @@ from torch.fx import GraphModule, Node
 
 from tt_torch.dynamo.facts import called
 from tt_torch.dynamo.in_place import written_by
+from tt_torch.dynamo.input_forms import changes_form
 from tt_torch.dynamo.passes.rewriting import copied
 from tt_torch.torch_private.tensors import storage_of
 
@@ -35,11 +36,8 @@ def with_views(gm: GraphModule) -> GraphModule:
         return gm
     gm = copied(gm)
     for node in {node: None for node in _written_views(gm) if called(node) in _EXPAND}:
-        base = view = node.all_input_nodes[0]
         with gm.graph.inserting_before(node):
-            for _ in range(_rank(node) - _rank(base)):
-                view = gm.graph.call_method("unsqueeze", (view, 0))
-            view = gm.graph.call_method("view_as", (view, view))
+            view = _same_elements(node)
         view.meta = dict(node.meta)
         node.replace_all_uses_with(view)
         gm.graph.erase_node(node)
@@ -47,13 +45,27 @@ def with_views(gm: GraphModule) -> GraphModule:
     return gm
 
 
+def _same_elements(node: Node) -> Node:
+    """A view in the place of an `expand` that repeats nothing.
+
+    Its sizes come from the arguments. The example of a node may have others: a later `unsqueeze_` changes it.
+    """
+    named = {name: node.kwargs[name] for name in ("input", "size", "other") if name in node.kwargs}
+    method, (base, *given) = node.graph.call_method, [*node.args, *named.values()]
+    if called(node) is torch.ops.aten.expand_as:
+        return method("view_as", (base, given[0]))
+    sizes = [size for part in given for size in (part if isinstance(part, (list, tuple)) else (part,))]
+    kept = [method("size", (base, i - len(sizes))) if size == -1 else size for i, size in enumerate(sizes)]
+    return method("view", (base, *kept))
+
+
 def _written_views(gm: GraphModule) -> list[Node]:
     return [view for node in gm.graph.nodes for view in _written(node) if view.op != "placeholder"]
 
 
 def _written(node: Node) -> Iterator[Node]:
-    """The tensors to which a call writes, and the tensors of which they are views."""
-    for into in written_by(node):
+    """The tensors to which a call writes elements, and the tensors of which they are views."""
+    for into in () if changes_form(node) else written_by(node):
         while into:
             yield into
             into = next((base for base in into.all_input_nodes if _share(base, into)), None)
@@ -68,10 +80,6 @@ def _repeats(node: Node) -> bool:
     return any(
         size != 1 and stride == 0 for x in _tensors(node) for size, stride in zip(x.shape, x.stride(), strict=True)
     )
-
-
-def _rank(node: Node) -> int:
-    return _tensors(node)[0].dim()
 
 
 def _tensors(node: Node) -> Sequence[torch.Tensor]:
