@@ -44,6 +44,12 @@ def test_the_cross_product_of_equal_vectors_is_a_rounding_error_except_for_integ
         assert torch.linalg.cross(x.int(), x.int() + 1).equal(torch.linalg.cross(x.long(), x.long() + 1).int())
 
 
+def test_log_softmax_of_integers_without_elements_gets_no_errors() -> None:
+    """Its results are integers, which have no rounding errors."""
+    with OtherRoundings(1, bf16=False):
+        assert torch.nn.functional.log_softmax(torch.zeros(0, 2, dtype=torch.int32), 1).dtype is torch.int32
+
+
 def test_an_error_of_a_plain_result_is_seen() -> None:
     x = torch.tensor([1.0, 2.0, 3.0])
     made = program("x.exp()", x=x)
