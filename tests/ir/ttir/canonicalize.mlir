@@ -25,6 +25,25 @@ func.func @main(%x: tensor<2x1x4xf32>) -> tensor<1x2x4xf32> {
 
 // -----
 
+// A permute leaves out dimensions of size 1 if one of them is among the last two, before or after. So the two permutes
+// of an einsum become one.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<1x6x20xf32>, %y: tensor<3x4x1xf32>, %z: tensor<1x3x4x5xf32>) -> (tensor<2x5x4x3x1xf32>, tensor<1x4x3xf32>, tensor<1x4x3x5xf32>) {
+  // CHECK: [[X:%[0-9]+]] = "ttir.reshape"(%arg0) {shape = array<i64: 3, 2, 4, 5>}
+  // CHECK: "ttir.permute"([[X]]) {permutation = array<i64: 1, 3, 2, 0>}
+  // CHECK: "ttir.permute"({{.*}}) {permutation = array<i64: 1, 0>} : (tensor<3x4xf32>)
+  // CHECK: "ttir.permute"(%arg2) {permutation = array<i64: 0, 2, 1, 3>}
+  // CHECK-NOT: ttir.permute
+  %0 = "ttir.reshape"(%x) {shape = array<i64: 3, 2, 4, 5, 1>} : (tensor<1x6x20xf32>) -> tensor<3x2x4x5x1xf32>
+  %1 = "ttir.permute"(%0) {permutation = array<i64: 1, 3, 0, 4, 2>} : (tensor<3x2x4x5x1xf32>) -> tensor<2x5x3x1x4xf32>
+  %2 = "ttir.permute"(%1) {permutation = array<i64: 0, 1, 4, 2, 3>} : (tensor<2x5x3x1x4xf32>) -> tensor<2x5x4x3x1xf32>
+  %3 = "ttir.permute"(%y) {permutation = array<i64: 2, 1, 0>} : (tensor<3x4x1xf32>) -> tensor<1x4x3xf32>
+  %4 = "ttir.permute"(%z) {permutation = array<i64: 0, 2, 1, 3>} : (tensor<1x3x4x5xf32>) -> tensor<1x4x3x5xf32>
+  return %2, %3, %4 : tensor<2x5x4x3x1xf32>, tensor<1x4x3xf32>, tensor<1x4x3x5xf32>
+}
+
+// -----
+
 // Element-wise ops broadcast their operands, so a broadcast before them is removed ...
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<4x3xf32>, %b: tensor<1x3xf32>) -> tensor<4x3xf32> {

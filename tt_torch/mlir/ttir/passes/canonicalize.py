@@ -71,6 +71,19 @@ def permute(op: Op, b: Builder) -> Value | None:
     return None
 
 
+@RULES.rewrites("ttir.permute")
+def permute_of_columns(op: Op, b: Builder) -> Value | None:
+    """A permute leaves out dimensions of size 1 if one of them is among the last two, where it is padded to a tile.
+    Permutes of an einsum have such dimensions, and are one permute without the reshapes between them."""
+    (x,), (result,), permutation = op.operands, op.results, ods.attr(op, "permutation")
+    kept = [p for p in permutation if shape(x)[p] != 1]
+    if 1 not in (*shape(x)[-2:], *shape(result)[-2:]) or len(kept) == len(permutation):
+        return None
+    small = b("ttir.reshape", x, shape=[size for size in shape(x) if size != 1])
+    moved = b("ttir.permute", small, permutation=[sorted(kept).index(p) for p in kept])
+    return b("ttir.reshape", moved, shape=shape(result))
+
+
 @RULES.rewrites("ttir.broadcast")
 def broadcast(op: Op, b: Builder) -> Value | None:
     (x,) = op.operands
