@@ -106,16 +106,50 @@ func.func @main(%x: tensor<4x24xf32>) -> (tensor<4x2x4xf32>, tensor<2x2x4xf32>) 
 
 // The slice stays if it also cuts the next dimension, if it takes two indices, or if the tensor is not reshaped.
 // CHECK-LABEL: @main(
-func.func @main(%x: tensor<4x6xf32>, %y: tensor<4x3x2xf32>) -> (tensor<4x1xf32>, tensor<8x2xf32>, tensor<4x2xf32>) {
+func.func @main(%x: tensor<4x12xf32>, %y: tensor<4x3x2xf32>) -> (tensor<4x2xf32>, tensor<8x4xf32>, tensor<4x2xf32>) {
   // CHECK-COUNT-3: "ttir.slice_static"({{.*}}) {begins = array<i64: 0, 1, 0>
-  %0 = "ttir.reshape"(%x) {shape = array<i64: 4, 3, 2>} : (tensor<4x6xf32>) -> tensor<4x3x2xf32>
-  %1 = "ttir.slice_static"(%0) {begins = array<i64: 0, 1, 0>, ends = array<i64: 4, 2, 1>, step = array<i64: 1, 1, 1>} : (tensor<4x3x2xf32>) -> tensor<4x1x1xf32>
-  %2 = "ttir.reshape"(%1) {shape = array<i64: 4, 1>} : (tensor<4x1x1xf32>) -> tensor<4x1xf32>
-  %3 = "ttir.slice_static"(%0) {begins = array<i64: 0, 1, 0>, ends = array<i64: 4, 3, 2>, step = array<i64: 1, 1, 1>} : (tensor<4x3x2xf32>) -> tensor<4x2x2xf32>
-  %4 = "ttir.reshape"(%3) {shape = array<i64: 8, 2>} : (tensor<4x2x2xf32>) -> tensor<8x2xf32>
+  %0 = "ttir.reshape"(%x) {shape = array<i64: 4, 3, 4>} : (tensor<4x12xf32>) -> tensor<4x3x4xf32>
+  %1 = "ttir.slice_static"(%0) {begins = array<i64: 0, 1, 0>, ends = array<i64: 4, 2, 2>, step = array<i64: 1, 1, 1>} : (tensor<4x3x4xf32>) -> tensor<4x1x2xf32>
+  %2 = "ttir.reshape"(%1) {shape = array<i64: 4, 2>} : (tensor<4x1x2xf32>) -> tensor<4x2xf32>
+  %3 = "ttir.slice_static"(%0) {begins = array<i64: 0, 1, 0>, ends = array<i64: 4, 3, 4>, step = array<i64: 1, 1, 1>} : (tensor<4x3x4xf32>) -> tensor<4x2x4xf32>
+  %4 = "ttir.reshape"(%3) {shape = array<i64: 8, 4>} : (tensor<4x2x4xf32>) -> tensor<8x4xf32>
   %5 = "ttir.slice_static"(%y) {begins = array<i64: 0, 1, 0>, ends = array<i64: 4, 2, 2>, step = array<i64: 1, 1, 1>} : (tensor<4x3x2xf32>) -> tensor<4x1x2xf32>
   %6 = "ttir.reshape"(%5) {shape = array<i64: 4, 2>} : (tensor<4x1x2xf32>) -> tensor<4x2xf32>
-  return %2, %4, %6 : tensor<4x1xf32>, tensor<8x2xf32>, tensor<4x2xf32>
+  return %2, %4, %6 : tensor<4x2xf32>, tensor<8x4xf32>, tensor<4x2xf32>
+}
+
+// -----
+
+// One index of the last dimension is a slice with steps of the tensor before, also if other dimensions are cut.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<4x24xf32>) -> (tensor<4x12xf32>, tensor<2x3xf32>) {
+  // CHECK: "ttir.slice_static"(%arg0) {begins = array<i64: 0, 1>, ends = array<i64: 4, 24>, step = array<i64: 1, 2>}
+  // CHECK: "ttir.slice_static"(%arg0) {begins = array<i64: 2, 6>, ends = array<i64: 4, 15>, step = array<i64: 1, 4>}
+  // CHECK-NOT: ttir.reshape
+  %0 = "ttir.reshape"(%x) {shape = array<i64: 4, 12, 2>} : (tensor<4x24xf32>) -> tensor<4x12x2xf32>
+  %1 = "ttir.slice_static"(%0) {begins = array<i64: 0, 0, 1>, ends = array<i64: 4, 12, 2>, step = array<i64: 1, 1, 1>} : (tensor<4x12x2xf32>) -> tensor<4x12x1xf32>
+  %2 = "ttir.reshape"(%1) {shape = array<i64: 4, 12>} : (tensor<4x12x1xf32>) -> tensor<4x12xf32>
+  %3 = "ttir.slice_static"(%0) {begins = array<i64: 2, 3, 0>, ends = array<i64: 4, 8, 1>, step = array<i64: 1, 2, 1>} : (tensor<4x12x2xf32>) -> tensor<2x3x1xf32>
+  %4 = "ttir.reshape"(%3) {shape = array<i64: 2, 3>} : (tensor<2x3x1xf32>) -> tensor<2x3xf32>
+  return %2, %4 : tensor<4x12xf32>, tensor<2x3xf32>
+}
+
+// -----
+
+// The slice stays if it takes two indices, if the tensor is not reshaped, or if the last two dimensions are not those
+// of one dimension before.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<4x24xf32>, %y: tensor<4x12x2xf32>) -> (tensor<4x16xf32>, tensor<4x12xf32>, tensor<2x12xf32>) {
+  // CHECK-COUNT-3: "ttir.slice_static"({{.*}}) {begins = array<i64: 0, 0, 1>
+  %0 = "ttir.reshape"(%x) {shape = array<i64: 4, 8, 3>} : (tensor<4x24xf32>) -> tensor<4x8x3xf32>
+  %1 = "ttir.slice_static"(%0) {begins = array<i64: 0, 0, 1>, ends = array<i64: 4, 8, 3>, step = array<i64: 1, 1, 1>} : (tensor<4x8x3xf32>) -> tensor<4x8x2xf32>
+  %3 = "ttir.reshape"(%1) {shape = array<i64: 4, 16>} : (tensor<4x8x2xf32>) -> tensor<4x16xf32>
+  %4 = "ttir.slice_static"(%y) {begins = array<i64: 0, 0, 1>, ends = array<i64: 4, 12, 2>, step = array<i64: 1, 1, 1>} : (tensor<4x12x2xf32>) -> tensor<4x12x1xf32>
+  %5 = "ttir.reshape"(%4) {shape = array<i64: 4, 12>} : (tensor<4x12x1xf32>) -> tensor<4x12xf32>
+  %6 = "ttir.reshape"(%x) {shape = array<i64: 2, 12, 4>} : (tensor<4x24xf32>) -> tensor<2x12x4xf32>
+  %7 = "ttir.slice_static"(%6) {begins = array<i64: 0, 0, 1>, ends = array<i64: 2, 12, 2>, step = array<i64: 1, 1, 1>} : (tensor<2x12x4xf32>) -> tensor<2x12x1xf32>
+  %8 = "ttir.reshape"(%7) {shape = array<i64: 2, 12>} : (tensor<2x12x1xf32>) -> tensor<2x12xf32>
+  return %3, %5, %8 : tensor<4x16xf32>, tensor<4x12xf32>, tensor<2x12xf32>
 }
 
 // -----

@@ -207,3 +207,26 @@ def through_index(op: Op, b: Builder) -> Value | None:
         joined = b("ttir.reshape", cut.operands[0], shape=[*sizes[:d], sizes[d] * size, *sizes[d + 2 :]])
         return b("ttir.slice_static", joined, begins=first, ends=ends, step=[*step[:d], 1, *step[d + 2 :]])
     return None
+
+
+@RULES.rewrites("ttir.reshape")
+def through_last_index(op: Op, b: Builder) -> Value | None:
+    """One index of the last dimension of a reshaped tensor is a slice with steps of the tensor before.
+
+    (4, 24) as (4, 12, 2)[..., 1] is (4, 24)[:, 1::2]. This needs no tiles with two columns: complex numbers as pairs.
+    """
+    cut = producer(op.operands[0], "ttir.slice_static")
+    if cut is None or not single_use(op.operands[0]):
+        return None
+    split = producer(cut.operands[0], "ttir.reshape")
+    sizes, taken = shape(cut.operands[0]), shape(cut.results[0])
+    if split is None or taken[-1:] != [1] or 0 in taken or shape(op.results[0]) != taken[:-1]:
+        return None
+    (x,), size = split.operands, sizes[-1]
+    if shape(x) != [*sizes[:-2], sizes[-2] * size]:
+        return None
+    *begins, row, column = ods.attr(cut, "begins")
+    *ends, last, _ = ods.attr(cut, "ends")
+    *step, along, _ = ods.attr(cut, "step")
+    begins, ends, step = [*begins, row * size + column], [*ends, (last - 1) * size + column + 1], [*step, along * size]
+    return b("ttir.slice_static", x, begins=begins, ends=ends, step=step)
