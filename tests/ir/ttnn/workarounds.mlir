@@ -165,10 +165,11 @@ func.func @main(%x: tensor<2x3xf32>) -> (tensor<3x3xf32>, tensor<3x3xf32>) {
 
 // -----
 
-// Rows of float32 tables are gathered; for bfloat16 tables, the embedding does not change.
+// Rows of float32 tables are gathered, with positions that are converted before they are repeated; for bfloat16 tables,
+// the embedding does not change.
 // CHECK-LABEL: @main(
 func.func @main(%i: tensor<4xi32>, %a: tensor<9x5xf32>, %b: tensor<9x5xbf16>) -> (tensor<4x5xf32>, tensor<4x5xbf16>) {
-  // CHECK: "ttnn.repeat"({{.*}}) {repeat_dims = array<i64: 1, 5>}
+  // CHECK: "ttnn.repeat"({{.*}}) {repeat_dims = array<i64: 1, 5>} : (tensor<4x1xui32,
   // CHECK: "ttnn.gather"(%arg1, {{.*}}) {dim = 0
   // CHECK: "ttnn.embedding"(%arg0, %arg2)
   %0 = "ttir.embedding"(%i, %a) : (tensor<4xi32>, tensor<9x5xf32>) -> tensor<4x5xf32>

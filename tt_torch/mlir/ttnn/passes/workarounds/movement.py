@@ -141,6 +141,7 @@ def embedding_of_types_other_than_bfloat16(op: Op, b: Builder) -> Value | None:
     table = reshape(b, table, [math.prod(shape(table)[:-1]), width])
     columns = reshape(b, indices, [count, 1])
     if width > 1:
+        columns = typecast(b, columns, "UInt32")  # as gather takes it: before the repeat, it is smaller
         columns = make(b, "repeat", columns, repeat_dims=[1, width])
     rows = gather(b, table, columns, 0)
     return reshape(b, rows, shape(op.results[0]))
