@@ -118,10 +118,10 @@ def gather(op: Op, b: Builder) -> Value | None:
 
 def _along_one(op: Op, batching: dict[int, int]) -> tuple[Value, int] | None:
     """The index, and the dimension along which it looks up, if the op is a torch.gather: it looks up single elements,
-    and in all other dimensions their positions are those of the results."""
+    and in all other dimensions their positions are those of the results. A vector is rather a table with one column."""
     (x, indices), dims, size = op.operands, attrs.gather(op), shape(op.results[0])
     mapped, rank = list(dims.start_index_map), len(size)
-    if len(shape(x)) != rank or 0 in size or list(dims.offset_dims) or dims.index_vector_dim != rank:
+    if rank < 2 or len(shape(x)) != rank or 0 in size or list(dims.offset_dims) or dims.index_vector_dim != rank:
         return None
     joined = producer(indices, "ttir.concat") if len(mapped) > 1 else None
     parts = list(joined.operands) if joined else [indices]
