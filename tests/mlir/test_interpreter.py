@@ -13,9 +13,10 @@ from tt_torch.mlir.ttir import dialect as ttir
 from tt_torch.mlir.ttir.from_stablehlo.elementwise import UNARY
 
 FILES = (Path(__file__).parents[1] / "ir" / "ttir" / "from_stablehlo").glob("*.mlir")
-# Ops that the interpreter does not know. The last one, index_put, takes its indices only from PyTorch.
+# Ops that the interpreter does not know. The last two take their indices only from PyTorch.
 UNKNOWN = re.compile(
     "custom_call|composite|all_reduce|batch_norm|stablehlo.rng|stablehlo.dot |broadcast_compare|complex|f16|index_put"
+    "|aten.gather"
 )
 
 

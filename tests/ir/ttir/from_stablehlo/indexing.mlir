@@ -123,9 +123,9 @@ func.func @main(%t: tensor<9xf32>, %i: tensor<3x1xi64>, %u: tensor<3xf32>) -> (t
 // -----
 
 // torch.gather: the index of every other dimension counts the positions of the result. No table is made. Positions
-// out of range are moved inside, except in a program from PyTorch.
+// out of range are moved inside.
 // CHECK-LABEL: @main(
-func.func @main(%x: tensor<3x6x1xf32>, %i: tensor<2x5x1xi64>) -> (tensor<2x5x1xf32>, tensor<2x5x1xf32>) {
+func.func @main(%x: tensor<3x6x1xf32>, %i: tensor<2x5x1xi64>) -> tensor<2x5x1xf32> {
   %0 = stablehlo.iota dim = 0 : tensor<2x5x1x1xi64>
   %1 = stablehlo.reshape %i : (tensor<2x5x1xi64>) -> tensor<2x5x1x1xi64>
   %2 = stablehlo.constant dense<0> : tensor<2x5x1x1xi64>
@@ -138,13 +138,25 @@ func.func @main(%x: tensor<3x6x1xf32>, %i: tensor<2x5x1xi64>) -> (tensor<2x5x1xf
     dimension_numbers = #stablehlo.gather<collapsed_slice_dims = [0, 1, 2], start_index_map = [0, 1, 2], index_vector_dim = 3>,
     slice_sizes = array<i64: 1, 1, 1>, indices_are_sorted = false
   } : (tensor<3x6x1xf32>, tensor<2x5x1x3xi64>) -> tensor<2x5x1xf32>
+  return %4 : tensor<2x5x1xf32>
+}
+
+// -----
+
+// Positions from PyTorch are in range.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<3x6x1xf32>, %i: tensor<2x5x1xi64>) -> tensor<2x5x1xf32> {
+  %0 = stablehlo.iota dim = 0 : tensor<2x5x1x1xi64>
+  %1 = stablehlo.reshape %i : (tensor<2x5x1xi64>) -> tensor<2x5x1x1xi64>
+  %2 = stablehlo.constant dense<0> : tensor<2x5x1x1xi64>
+  %3 = stablehlo.concatenate %0, %1, %2, dim = 3 : (tensor<2x5x1x1xi64>, tensor<2x5x1x1xi64>, tensor<2x5x1x1xi64>) -> tensor<2x5x1x3xi64>
   // CHECK-NOT: "ttir.minimum"
   // CHECK: "ttir.gather"(%arg0, {{.*}}) {dim = 1 : i64}
-  %5 = "stablehlo.gather"(%x, %3) {
+  %4 = "stablehlo.gather"(%x, %3) {
     dimension_numbers = #stablehlo.gather<collapsed_slice_dims = [0, 1, 2], start_index_map = [0, 1, 2], index_vector_dim = 3>,
     slice_sizes = array<i64: 1, 1, 1>, indices_are_sorted = false
   } : (tensor<3x6x1xf32>, tensor<2x5x1x3xi64>) -> tensor<2x5x1xf32> loc("gather: aten.gather.default")
-  return %4, %5 : tensor<2x5x1xf32>, tensor<2x5x1xf32>
+  return %4 : tensor<2x5x1xf32>
 }
 
 // -----
