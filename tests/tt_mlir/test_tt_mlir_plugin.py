@@ -23,8 +23,11 @@ from tt_torch.wire.decode import decode
 
 # A process that starts a worker, prints the process id of the worker, and waits.
 PARENT = """
-import os, subprocess, sys
-print(subprocess.Popen([sys.executable, *sys.argv[1:], str(os.getpid())], stdin=subprocess.PIPE).pid, flush=True)
+import sys
+from pathlib import Path
+from tt_torch.tt_mlir.client import client
+worker = client(Path(sys.argv[1]))
+print(worker._process.pid, worker._folder.name, flush=True)
 input()
 """
 
@@ -138,21 +141,20 @@ def test_an_interrupt_kills_the_worker(stand_in, tmp_path):
     assert not worker.alive
 
 
-def test_a_worker_ends_with_its_parent(stand_in, tmp_path):
-    command = [sys.executable, "-c", PARENT, clients.WORKER, stand_in]
-    unpacked = tmp_path / "unpacked"
-    unpacked.mkdir()
+def test_a_worker_ends_with_its_parent_and_removes_its_files(stand_in):
     pipe = subprocess.PIPE
-    parent = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env={"TMPDIR": str(unpacked)})
-    worker = Path("/proc") / parent.stdout.readline().strip()
+    parent = subprocess.Popen([sys.executable, "-c", PARENT, stand_in], stdin=pipe, stdout=pipe, text=True)
+    pid, folder = parent.stdout.readline().split()
+    worker = Path("/proc") / pid
     assert worker.exists()
+    assert Path(folder).exists()
     parent.kill()
     parent.communicate()
     end = time.monotonic() + 20
     while worker.exists() and worker.joinpath("stat").read_text().split()[2] != "Z":
         assert time.monotonic() < end
         time.sleep(0.05)
-    assert not unpacked.exists()
+    assert not Path(folder).exists()
 
 
 def test_a_file_that_is_no_plugin(tmp_path):

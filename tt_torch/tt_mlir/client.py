@@ -53,7 +53,7 @@ class Client:
         self._log, self._lock = folder / "log", threading.Lock()
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", WORKER, library, str(os.getpid())],
+                [sys.executable, "-I", "-S", WORKER, library, str(os.getpid()), folder],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
@@ -135,7 +135,7 @@ def _environment(library: Path, folder: Path) -> dict[str, str]:
     variables = dict(os.environ) | {
         "PATH": f"{stand_in.parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
         "TMPDIR": str(folder / "tmp"),
-        "TT_METAL_CACHE": str(folder / "tmp" / "kernels"),  # the worker removes it if we are killed
+        "TT_METAL_CACHE": str(folder / "tmp" / "kernels"),
         "TT_METAL_CCACHE_KERNEL_SUPPORT": "1",
     }
     if (root := library.parent / "tt-metal").is_dir():  # the vendor's package has tt-metal beside its library

@@ -1,8 +1,8 @@
 """A process that compiles StableHLO with a PJRT plugin. It needs nothing but Python's standard library.
 
-    python -I -S pjrt_worker.py LIBRARY PARENT
+    python -I -S pjrt_worker.py LIBRARY PARENT FOLDER
 
-It ends with the process PARENT, and removes the folder TMPDIR then. Each line of stdin is a request, a JSON object:
+It ends with the process PARENT, and removes FOLDER then. Each line of stdin is a request, a JSON object:
 
 - `program`: the file of the module, as MLIR text,
 - `systems`: the `.ttsys` files of the system to compile for, one per version of that file format. A plugin accepts only
@@ -158,28 +158,28 @@ def answer(plugin: Plugin, program: str, systems: Sequence[str], options: Mappin
     return message
 
 
-def end_with(parent: int) -> None:
+def end_with(parent: int, folder: str) -> None:
     """Ends this process when its parent has ended, even in the middle of a compilation."""
     while os.getppid() == parent:
         time.sleep(0.5)
-    end()
+    end(folder)
 
 
-def end() -> None:
+def end(folder: str) -> None:
     """Ends this process. Its files are removed, because a parent that was killed cannot do it."""
-    shutil.rmtree(os.environ["TMPDIR"], ignore_errors=True)  # the plugin may still write to it
+    shutil.rmtree(folder, ignore_errors=True)  # the plugin may still write to it
     os._exit(0)
 
 
 def main() -> None:
-    library, parent = sys.argv[1], int(sys.argv[2])
-    threading.Thread(target=end_with, args=(parent,), daemon=True).start()
+    library, parent, folder = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+    threading.Thread(target=end_with, args=(parent, folder), daemon=True).start()
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # the plugin prints to stdout, too
     plugin = Plugin(library)
     for line in sys.stdin:
         print(json.dumps({"error": answer(plugin, **json.loads(line))}), file=answers, flush=True)
-    end()  # the parent has closed the pipe
+    end(folder)  # the parent has closed the pipe
 
 
 if __name__ == "__main__":
