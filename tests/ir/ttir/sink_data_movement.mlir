@@ -136,20 +136,24 @@ func.func @main(%x: tensor<4x24xf32>) -> (tensor<4x12xf32>, tensor<2x3xf32>) {
 
 // -----
 
-// The slice stays if it takes two indices, if the tensor is not reshaped, or if the last two dimensions are not those
-// of one dimension before.
+// The slice stays if it takes two indices, if the tensor is not reshaped, if there is no other dimension, or if the last
+// two dimensions are not those of one dimension before.
 // CHECK-LABEL: @main(
-func.func @main(%x: tensor<4x24xf32>, %y: tensor<4x12x2xf32>) -> (tensor<4x16xf32>, tensor<4x12xf32>, tensor<2x12xf32>) {
+func.func @main(%x: tensor<4x24xf32>, %y: tensor<4x12x2xf32>, %z: tensor<2x3xf32>) -> (tensor<4x16xf32>, tensor<4x12xf32>, tensor<2x12xf32>, tensor<f32>) {
   // CHECK-COUNT-3: "ttir.slice_static"({{.*}}) {begins = array<i64: 0, 0, 1>
+  // CHECK: "ttir.slice_static"({{.*}}) {begins = array<i64: 1>
   %0 = "ttir.reshape"(%x) {shape = array<i64: 4, 8, 3>} : (tensor<4x24xf32>) -> tensor<4x8x3xf32>
   %1 = "ttir.slice_static"(%0) {begins = array<i64: 0, 0, 1>, ends = array<i64: 4, 8, 3>, step = array<i64: 1, 1, 1>} : (tensor<4x8x3xf32>) -> tensor<4x8x2xf32>
-  %3 = "ttir.reshape"(%1) {shape = array<i64: 4, 16>} : (tensor<4x8x2xf32>) -> tensor<4x16xf32>
-  %4 = "ttir.slice_static"(%y) {begins = array<i64: 0, 0, 1>, ends = array<i64: 4, 12, 2>, step = array<i64: 1, 1, 1>} : (tensor<4x12x2xf32>) -> tensor<4x12x1xf32>
-  %5 = "ttir.reshape"(%4) {shape = array<i64: 4, 12>} : (tensor<4x12x1xf32>) -> tensor<4x12xf32>
-  %6 = "ttir.reshape"(%x) {shape = array<i64: 2, 12, 4>} : (tensor<4x24xf32>) -> tensor<2x12x4xf32>
-  %7 = "ttir.slice_static"(%6) {begins = array<i64: 0, 0, 1>, ends = array<i64: 2, 12, 2>, step = array<i64: 1, 1, 1>} : (tensor<2x12x4xf32>) -> tensor<2x12x1xf32>
-  %8 = "ttir.reshape"(%7) {shape = array<i64: 2, 12>} : (tensor<2x12x1xf32>) -> tensor<2x12xf32>
-  return %3, %5, %8 : tensor<4x16xf32>, tensor<4x12xf32>, tensor<2x12xf32>
+  %2 = "ttir.reshape"(%1) {shape = array<i64: 4, 16>} : (tensor<4x8x2xf32>) -> tensor<4x16xf32>
+  %3 = "ttir.slice_static"(%y) {begins = array<i64: 0, 0, 1>, ends = array<i64: 4, 12, 2>, step = array<i64: 1, 1, 1>} : (tensor<4x12x2xf32>) -> tensor<4x12x1xf32>
+  %4 = "ttir.reshape"(%3) {shape = array<i64: 4, 12>} : (tensor<4x12x1xf32>) -> tensor<4x12xf32>
+  %5 = "ttir.reshape"(%x) {shape = array<i64: 2, 12, 4>} : (tensor<4x24xf32>) -> tensor<2x12x4xf32>
+  %6 = "ttir.slice_static"(%5) {begins = array<i64: 0, 0, 1>, ends = array<i64: 2, 12, 2>, step = array<i64: 1, 1, 1>} : (tensor<2x12x4xf32>) -> tensor<2x12x1xf32>
+  %7 = "ttir.reshape"(%6) {shape = array<i64: 2, 12>} : (tensor<2x12x1xf32>) -> tensor<2x12xf32>
+  %8 = "ttir.reshape"(%z) {shape = array<i64: 6>} : (tensor<2x3xf32>) -> tensor<6xf32>
+  %9 = "ttir.slice_static"(%8) {begins = array<i64: 1>, ends = array<i64: 2>, step = array<i64: 1>} : (tensor<6xf32>) -> tensor<1xf32>
+  %10 = "ttir.reshape"(%9) {shape = array<i64>} : (tensor<1xf32>) -> tensor<f32>
+  return %2, %4, %7, %10 : tensor<4x16xf32>, tensor<4x12xf32>, tensor<2x12xf32>, tensor<f32>
 }
 
 // -----

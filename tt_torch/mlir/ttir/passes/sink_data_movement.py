@@ -220,7 +220,7 @@ def through_last_index(op: Op, b: Builder) -> Value | None:
         return None
     split = producer(cut.operands[0], "ttir.reshape")
     sizes, taken = shape(cut.operands[0]), shape(cut.results[0])
-    if split is None or taken[-1:] != [1] or 0 in taken or shape(op.results[0]) != taken[:-1]:
+    if split is None or len(taken) < 2 or taken[-1] != 1 or 0 in taken or shape(op.results[0]) != taken[:-1]:
         return None
     (x,), size = split.operands, sizes[-1]
     if shape(x) != [*sizes[:-2], sizes[-2] * size]:
