@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 import tt_torch
 from tt_torch.profiling.cost_model import cost_of, matrix_flops, planned
+from tt_torch.profiling.model import read_json
 from tt_torch.profiling.session import OpRun, Session
 from tt_torch.profiling.tables import write_csv
 from tt_torch.runtime import Binary, Device, Executable
@@ -171,7 +172,8 @@ def test_trace(folder: Path) -> None:
         (["-m", "platform"], 1, "nothing was recorded"),
         (["exits.py"], 1, "the program ended with status 3"),
         (["true"], 2, "there is no Python file 'true'; give prog.py or -m MODULE"),
-        (["model.ttpkg"], 2, "'model.ttpkg' is no Python program; tt-torch compile compiles a model"),
+        (["model.ttpkg"], 1, "the program ended with status 1"),
+        (["model.ttnn"], 2, "'model.ttnn' is no Python program; tt-torch compile compiles a model"),
         (["-m", "no.such"], 2, "there is no module 'no.such'"),
         (["-m"], 2, "there is no module"),
     ],
@@ -180,11 +182,25 @@ def test_a_program_without_a_graph(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: list[str], status: int, said: str
 ) -> None:
     (tmp_path / "exits.py").write_text("exit(3)")
-    (tmp_path / "model.ttpkg").write_bytes(bytes(8))
+    for file in ("model.ttpkg", "model.ttnn"):
+        (tmp_path / file).write_bytes(bytes(8))
     monkeypatch.chdir(tmp_path)
     done = CliRunner().invoke(app, ["profile", "-o", "out", *program])
     assert done.exit_code == status and done.stderr.startswith("error: ") and said in done.stderr, done.output
     assert done.stderr.count("\n") == 1
+
+
+def test_a_package_runs_as_by_run(tmp_path: Path) -> None:
+    """A package names the lines of the model, and no modules."""
+    compiled = tt_torch.compile_model(lambda x: torch.softmax(x, 1) * 2, (torch.zeros(2, 8),))
+    compiled.save(tmp_path / "model.ttpkg")
+    command = ["profile", "-o", str(tmp_path / "out"), str(tmp_path / "model.ttpkg"), "--repeat", "2"]
+    assert CliRunner().invoke(app, command).exit_code == 0
+    profile = read_json(tmp_path / "out")
+    assert [len(graph.calls) for graph in profile.graphs] == [3]
+    named = {(op.target, Path(op.file).name) for op in profile.ops}
+    assert ("aten._softmax.default", Path(__file__).name) in named
+    assert {op.module for op in profile.ops} == {""}
 
 
 FAILS = """

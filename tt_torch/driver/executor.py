@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 import torch
 
 from tt_torch import runtime
+from tt_torch.config import CompilerConfig
 from tt_torch.driver.devices import Device, Program
+from tt_torch.driver.offered import offered
 from tt_torch.errors import DeviceError, InexactError
 
 KEPT = ("parameter", "constant")  # the roles of inputs that are copied to the device once
@@ -107,3 +109,11 @@ class Executor:
         compiled = self.compiled
         forms = compiled.output_dtypes, compiled.output_strides, compiled.output_devices
         return self.executable(arguments, self.resident, *forms)
+
+
+def of_file(compiled: CompiledProgram, device: Device, config: CompilerConfig) -> Executor:
+    """The executor of a program that comes from a file. With the option `profile`, its calls are recorded."""
+    if not config.profile:
+        return Executor(compiled, device)
+    executor: Executor = offered("profiling of files")(compiled, device, config)
+    return executor

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib.metadata import entry_points
 
 from torch.fx import GraphModule
 
@@ -16,10 +15,8 @@ from tt_torch.config import OP_BY_OP, CompileDepth, CompilerConfig
 from tt_torch.driver.compile import Watch
 from tt_torch.driver.devices import Device
 from tt_torch.driver.executor import Executor
+from tt_torch.driver.offered import offered
 from tt_torch.driver.program import Program, Runner
-from tt_torch.errors import EnvironmentMissingError
-
-GROUP = "tt_torch.observers"
 
 
 @dataclass(frozen=True)
@@ -55,10 +52,5 @@ def asked_for(config: CompilerConfig, observer: Observer) -> Observer:
     """The observer, extended as the options ask. Raises EnvironmentMissingError if no installed package offers that."""
     for name, asks in _ASKED.items():
         if asks(config):
-            found = entry_points(group=GROUP, name=name)
-            if not found:
-                raise EnvironmentMissingError(
-                    f"no installed package has the entry point {name!r} of the group {GROUP!r}: install tt-torch again"
-                )
-            observer = next(iter(found)).load()(observer, config)
+            observer = offered(name)(observer, config)
     return observer

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -27,14 +28,19 @@ def profile(
 ) -> None:
     """Runs a program and says where the time of all its graphs on the device goes; writes JSON, CSV, trace and page.
 
-    Options stand before the program. If the program fails or runs no graph, the files of an earlier profile stay.
+    A .ttpkg package runs as with `tt-torch run`, and takes its arguments. Options stand before the program. If the
+    program fails or runs no graph, the files of an earlier profile stay.
     """
     from tt_torch.profiling.model import read_json
     from tt_torch.profiling.text import show
 
-    check_program(program)
+    if Path(program[0]).suffix == ".ttpkg":
+        command = [str(Path(sysconfig.get_path("scripts")) / "tt-torch"), "run", *program]
+    else:
+        check_program(program)
+        command = [sys.executable, *program]
     try:
-        files = recorded([sys.executable, *program], output, sys.stderr.fileno() if as_json else None)
+        files = recorded(command, output, sys.stderr.fileno() if as_json else None)
     except OSError as error:
         raise typer.BadParameter(str(error), param_hint="--output") from None
     except subprocess.CalledProcessError as failed:

@@ -15,7 +15,7 @@ from tt_torch.errors import ProfileFormatError
 from tt_torch.profiling.kinds import kind_of
 from tt_torch.profiling.links import Mesh
 from tt_torch.profiling.session import OpRun, RecordedGraph, Session
-from tt_torch.profiling.sources import Source
+from tt_torch.profiling.sources import of_location
 from tt_torch.profiling.what_if import AS_COMPILED, SCENARIOS, constant_tensors, costs
 from tt_torch.wire import facts, locations
 from tt_torch.wire.chips import CHIPS
@@ -182,7 +182,7 @@ def _ops(
             cost = runs[0].op.cost
             yield ProfiledOp(
                 graph=number, program=program["name"], number=i, once=once, op=op.key, kind=kind_of(op.name),
-                nodes=nodes, **asdict(found[0] if found else Source()),
+                nodes=nodes, **asdict(found[0] if found else of_location(op.location)),
                 operands=[describe(t) for t in op.operands], results=[describe(t) for t in op.results],
                 host=[run.end - run.begin for run in runs], flops=cost.flops, fidelity=cost.fidelity,
                 moved={"DRAM": cost.dram_read + cost.dram_written, "L1": cost.l1_bytes},

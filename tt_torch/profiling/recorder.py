@@ -15,7 +15,7 @@ from torch.fx import GraphModule
 from tt_torch.config import CompilerConfig
 from tt_torch.driver.compile import Form, compile_graph
 from tt_torch.driver.devices import Device
-from tt_torch.driver.executor import Executor
+from tt_torch.driver.executor import CompiledProgram, Executor
 from tt_torch.driver.observer import Observer
 from tt_torch.driver.shards import MeshExecutor, varying_results
 from tt_torch.profiling.cost_model import planned
@@ -71,6 +71,12 @@ def observe(observer: Observer, config: CompilerConfig) -> Observer:
         return ProfiledMeshExecutor(compiled, device, varying).recording(recording, found)
 
     return dataclasses.replace(observer, make_executor=make)
+
+
+def of_file(compiled: CompiledProgram, device: Device, config: CompilerConfig) -> Executor:
+    """The entry point `profiling of files` of the same group: an executor of a program that comes from a file. The file
+    has the lines of the user's code, but not its modules."""
+    return ProfiledExecutor(compiled, device).recording(session(config.profile, config.arch), {})
 
 
 class ProfiledExecutor(Executor):

@@ -14,6 +14,7 @@ from torch.fx import Graph, Node
 
 from tt_torch import user_code
 from tt_torch.dynamo.interface import module_path
+from tt_torch.wire import locations
 
 _FRAME = re.compile(r'File "([^"]+)", line (\d+)')
 
@@ -37,6 +38,15 @@ class Source:
 def sources(graph: Graph) -> dict[str, Source]:
     """The source of each op of a graph, by the name of the node. Reads the files that the stacks name."""
     return {node.name: _source(node) for node in graph.nodes if node.op == "call_function"}
+
+
+def of_location(location: str) -> Source:
+    """What a location in a binary tells by itself: the ATen op and the user's line, but no module. The file may be one
+    of another machine, and then its text is not shown."""
+    lines = locations.lines(location)[::-1]  # the innermost one last
+    position = user_code.innermost([file for file, _ in lines])
+    file, line = ("", 0) if position is None else lines[position]
+    return Source(locations.only_node(location)[1], file=file, line=line, code=linecache.getline(file, line).strip())
 
 
 def _source(node: Node) -> Source:

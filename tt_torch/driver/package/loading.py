@@ -15,7 +15,7 @@ from tt_torch.config import CompilerConfig
 from tt_torch.driver.arguments import TensorForm, check, described, parts, tell_untrained
 from tt_torch.driver.devices import Device, default_device
 from tt_torch.driver.exact_runner import ExactRunner
-from tt_torch.driver.executor import CompiledProgram, Executor
+from tt_torch.driver.executor import CompiledProgram, Executor, of_file
 from tt_torch.driver.flow_runner import FlowRunner
 from tt_torch.driver.package.contents import Package, from_bytes, separate, to_bytes, well_formed, write
 from tt_torch.driver.package.manifest import BACKWARD, CHECK, Graph, Manifest, ProgramForm, Weight, signature
@@ -300,4 +300,4 @@ def _executor(form: ProgramForm, name: str, tensors: Mapping[str, torch.Tensor],
         form.output_devices,
         form.compare_weights,
     )
-    return Executor(compiled, device)
+    return of_file(compiled, device, CompilerConfig.from_env())
