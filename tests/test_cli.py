@@ -87,6 +87,7 @@ def test_inspect_shows_a_package(tmp_path):
     assert shown.count("changes at calls") == 3 and "program main: " in shown and "device ops per call" in shown
     manifest = json.loads(invoke("inspect", str(file), "--json").stdout)
     assert manifest["result"]["keys"] == ["y", "x"] and manifest["versions"]["tt-torch"] == tt_torch.__version__
+    assert "only binaries have sections" in invoke("inspect", str(file), "--section", "mlir").stderr
 
 
 def test_inspect_reads_system_descriptors(tmp_path):
@@ -104,6 +105,12 @@ def test_a_damaged_file_is_one_line(tmp_path):
         result = invoke(command, str(damaged))
         assert result.exit_code == 1 and result.stdout == ""
         assert result.stderr.startswith(f"error: {damaged}: ") and result.stderr.count("\n") == 1
+
+
+def test_a_text_with_the_name_of_a_package_is_no_package(tmp_path):
+    (file := tmp_path / "text.ttpkg").write_text("a text, and no package")
+    for command in ("inspect", "run"):
+        assert invoke(command, str(file)).stderr.startswith(f"error: {file} is damaged, or is no package: ")
 
 
 def test_a_missing_file_is_named():

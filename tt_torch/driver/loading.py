@@ -57,6 +57,6 @@ def load(path: str | Path, device: Device | None = None) -> LoadedProgram | Load
     or foreign file, SchemaError for an unknown version of the binary's format, UnsupportedBinaryError for ops without a
     kernel, and FileNotFoundError if there is no file.
     """
-    if is_package(path) or Path(path).suffix == ".ttpkg":  # a damaged package must not be taken for a binary
+    if is_package(path):  # also a damaged one, which must not be taken for a binary
         return LoadedModel(read(path), device)
     return LoadedProgram(Path(path).read_bytes(), device)

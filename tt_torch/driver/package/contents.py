@@ -120,7 +120,7 @@ def binaries(path: Path) -> dict[str, bytes]:
 
     Raises PackageError for a damaged package, and OSError for a file that cannot be read.
     """
-    if not (is_package(path) or path.suffix == ".ttpkg"):
+    if not is_package(path):
         return {"": path.read_bytes()}
     begin, tensors = "program/", read(path).tensors
     return {name.removeprefix(begin): bytes(x.numpy()) for name, x in tensors.items() if name.startswith(begin)}
@@ -140,9 +140,12 @@ def unpacked(origin: str, data: bytes) -> tuple[dict[str, str], dict[str, torch.
 
 
 def is_package(path: str | Path) -> bool:
-    """Whether a file begins as a file of safetensors does. A .ttnn file has its identifier at this place."""
+    """Whether a file begins as a file of safetensors does, or has the name of a package, whatever is in it.
+
+    A .ttnn file has its identifier at this place.
+    """
     with Path(path).open("rb") as file:
-        return file.read(9)[8:] == b"{"
+        return file.read(9)[8:] == b"{" or Path(path).suffix == ".ttpkg"
 
 
 def as_json(package: Package) -> Json:
