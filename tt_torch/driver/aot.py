@@ -22,6 +22,7 @@ from tt_torch.driver.arguments import (
     device_of,
     forms,
     parts,
+    require_values,
     tell_untrained,
     trained,
     unshared,
@@ -305,8 +306,10 @@ def _checked(run: Function, inputs: Sequence[Input], made: Compilation) -> Funct
     tensors = [given.tensor for given in inputs]
     written = [i for i in written_inputs(made.metadata, tensors) if inputs[i].is_argument]
     known = frozenset(made.trained)
+    weights = [i for i, given in enumerate(inputs) if not given.is_argument]
 
     def call(*given: Argument) -> Result:
+        require_values(given, names, weights)
         unshared(given, names, written)
         if made.backward is None:
             return run(*given)
@@ -316,7 +319,7 @@ def _checked(run: Function, inputs: Sequence[Input], made: Compilation) -> Funct
         with torch.inference_mode(False), torch.no_grad():  # AOTAutograd saves tensors, which inference mode forbids
             return [x.detach() if x.grad_fn else x for x in run(*given)]
 
-    return call if written or made.backward else run
+    return call
 
 
 def _shared(graph: GraphModule) -> list[int]:

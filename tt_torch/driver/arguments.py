@@ -25,6 +25,7 @@ VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 PLAIN: tuple[type, ...] = (bool, int, float, complex, str, bytes, Enum, slice, range, type(None), type(...))
 PLAIN += (torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Size)
 COMPILED = "but the model was compiled for"
+ASSIGNED = "as by model.load_state_dict(state, assign=True)"
 UNTRAINED = "results have no gradients; compile_model(..., training=True) compiles the backward pass, too"
 
 
@@ -143,6 +144,14 @@ def unshared(inputs: Sequence[object], names: Sequence[str], written: Sequence[i
             raise ArgumentError(f"the model writes to {names[i]}, which shares memory with {other}; pass a copy")
 
 
+def require_values(inputs: Sequence[object], names: Sequence[str], weights: Sequence[int]) -> None:
+    """Raises ArgumentError if a weight, at one of these positions, has no values."""
+    for i in weights:
+        x = inputs[i]
+        if isinstance(x, torch.Tensor) and (reason := lacks_values(x)):
+            raise ArgumentError(f"{names[i]} is {reason}, so it has no values: give the model its weights, {ASSIGNED}")
+
+
 def trained(inputs: Sequence[object], names: Sequence[str], known: Set[int]) -> None:
     """Raises ArgumentError if an input requires a gradient, and is not at one of the `known` positions."""
     for i, x in enumerate(inputs):
@@ -173,4 +182,9 @@ def _described(form: Form) -> str:
 
 def device_of(x: torch.Tensor) -> torch.device:
     """The device for which an example is compiled. An example without values stands for a tensor on the CPU."""
-    return torch.device("cpu") if x.is_meta or isinstance(x, FakeTensor) else x.device
+    return torch.device("cpu") if lacks_values(x) else x.device
+
+
+def lacks_values(x: torch.Tensor) -> str:
+    """The reason why a tensor has no values, as the end of a sentence. It is empty if the tensor has values."""
+    return "on meta" if x.is_meta else "a fake tensor" if isinstance(x, FakeTensor) else ""

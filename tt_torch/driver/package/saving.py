@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.fx import Node
 
-from tt_torch.driver.arguments import device_of
+from tt_torch.driver.arguments import device_of, lacks_values
 from tt_torch.driver.compilation import Compilation, Input, by_itself, inputs_of, on_cpu, weights_of
 from tt_torch.driver.exact_runner import ExactRunner
 from tt_torch.driver.executor import CompiledProgram, Executor
@@ -83,8 +83,8 @@ def _member(made: Compilation, weights: bool, prefix: str) -> tuple[Manifest, di
     if not weights:
         kept = {name: x for name, x in kept.items() if not manifest.weights[name].in_checkpoint}
     for name, x in kept.items():
-        if x.is_meta:
-            raise PackagingError(f"{name} is on meta, so it has no values: save the package with weights=False")
+        if reason := lacks_values(x):
+            raise PackagingError(f"{name} is {reason}, so it has no values: save the package with weights=False")
         if isinstance(x, ReleasedWeight):
             raise PackagingError(f"{name} was released: save the package before, or with weights=False")
     return manifest, {f"weight/{name}": tensor for name, tensor in kept.items()} | tensors
@@ -247,7 +247,7 @@ def _weights(model: object, weights: Mapping[str, torch.Tensor]) -> dict[str, We
         if x.dtype not in NAMES or x.dtype is torch.complex128:
             raise PackagingError(f"{name} is a weight of {x.dtype}, which the format of packages lacks")
         aliases = tuple(alias for alias in names.get(id(x), []) if alias != name)
-        in_checkpoint = x.is_meta or bool(checkpoint & {name, *aliases})
+        in_checkpoint = bool(lacks_values(x)) or bool(checkpoint & {name, *aliases})
         found[name] = Weight(tuple(x.shape), x.dtype, device_of(x), aliases, in_checkpoint)
     return found
 
