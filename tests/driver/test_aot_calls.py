@@ -101,6 +101,7 @@ CHANGED: list[tuple[Any, type[Exception], str]] = [
     ({"y": (X,)}, ArgumentError, r"named\['y'\] is tuple of 1"),
     ({"y": [X, X]}, ArgumentError, r"named\['y'\] is list of 2"),
     ({"y": [X], "z": 1}, ArgumentError, r"named is dict with 'y', 'z'"),
+    ({"y": [X.to_sparse()]}, ArgumentError, r"named\['y'\]\[0\] has the layout torch\.sparse_coo"),
     ({"y": [torch.empty(3, 4, device="meta")]}, ArgumentError, r"named\['y'\]\[0\] is on meta"),
 ]
 
@@ -113,6 +114,37 @@ def test_other_arguments_are_errors_that_name_them(
     program(Batch(X), y=[X])
     with pytest.raises(error, match=message):
         program(**{"batch": Batch(X), "y": [X]} | change)
+
+
+@pytest.mark.parametrize(
+    ("weight", "error", "message"),
+    [
+        (torch.ones(5, 4), InputShapeError, r"0\.weight has the shape \(5, 4\), but the model was compiled for \(2, 4\)"),
+        (torch.ones(2, 4).bfloat16(), InputDtypeError, r"0\.weight has the dtype torch\.bfloat16"),
+        (None, ArgumentError, r"0\.weight is None"),
+    ],
+)
+def test_weights_of_another_form_are_errors_that_name_them(
+    weight: Tensor | None, error: type[Exception], message: str
+) -> None:
+    model = nn.Sequential(nn.Linear(4, 2)).eval()
+    program = tt_torch.compile_model(model, (X,))
+    model[0].weight = None if weight is None else nn.Parameter(weight)
+    with pytest.raises(error, match=message):
+        program(X)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ((nn.Identity(), X), r"args=<class 'torch\.Tensor'> .* such as \(x,\)"),
+        (("model.py:Model", (X,)), "model='model.py:Model' is not accepted"),
+    ],
+)
+def test_what_is_no_call_of_a_model_is_an_error(given: tuple[Any, ...], message: str) -> None:
+    """The rows of a tensor would be arguments: a batch of one row would be compiled without its batch."""
+    with pytest.raises(ConfigError, match=message):
+        tt_torch.compile_model(*given)
 
 
 def test_missing_and_additional_arguments_are_errors() -> None:

@@ -19,11 +19,12 @@ from tt_torch.driver.arguments import (
     Call,
     Signature,
     TensorForm,
+    check_weights,
     device_of,
     forms,
     parts,
-    require_values,
     tell_untrained,
+    tensor_form,
     trained,
     unshared,
 )
@@ -123,6 +124,7 @@ def compile_model(
     a graph has an op that the device does not run; ConfigError for a family of more than MOST_PROGRAMS programs; and
     TensorFileError if the files of the weights do not fit the module.
     """
+    _check_call(model, args, kwargs)
     given = _on_mesh(_for_one_binary(config, options, mode), mesh)
     several, later = training or dynamic_shapes is not None, dict[int, torch.Tensor]()
     if weights != "keep":
@@ -149,6 +151,16 @@ def compile_model(
         return made
     family = family_of(dynamic_shapes, sizes or {}, call)
     return CompiledFamily(family, _members(model, signature, call, given, family, training))
+
+
+def _check_call(model: object, args: object, kwargs: object) -> None:
+    """Raises ConfigError for what is no model, or does not hold all its arguments. A tensor would count as its rows."""
+    if not callable(model) and not isinstance(model, ExportedProgram):
+        raise ConfigError("model", model, "a module, a function or an ExportedProgram")
+    if not isinstance(args, (list, tuple)):
+        raise ConfigError("args", type(args), "a tuple or a list of all arguments, such as (x,)")
+    if not isinstance(kwargs, (Mapping, type(None))):
+        raise ConfigError("kwargs", type(kwargs), "a dict of arguments by name")
 
 
 def _prepare_to_move(weights: WeightSource, model: Model | ExportedProgram, several: bool) -> dict[int, torch.Tensor]:
@@ -306,10 +318,11 @@ def _checked(run: Function, inputs: Sequence[Input], made: Compilation) -> Funct
     tensors = [given.tensor for given in inputs]
     written = [i for i in written_inputs(made.metadata, tensors) if inputs[i].is_argument]
     known = frozenset(made.trained)
-    weights = [i for i, given in enumerate(inputs) if not given.is_argument]
+    known_weights = [i for i, x in enumerate(inputs) if not x.is_argument and isinstance(x.tensor, torch.Tensor)]
+    weights = {i: (names[i], tensor_form(tensors[i])) for i in known_weights}
 
     def call(*given: Argument) -> Result:
-        require_values(given, names, weights)
+        check_weights(given, weights)
         unshared(given, names, written)
         if made.backward is None:
             return run(*given)

@@ -39,12 +39,18 @@ class TensorForm:
     strides: tuple[int, ...] | None = None
     offset: int = 0
 
-    def check(self, name: str, x: torch.Tensor) -> None:
-        """Raises InputShapeError, InputDtypeError or ArgumentError if the tensor has another form."""
+    def check_kind(self, name: str, x: torch.Tensor) -> None:
+        """Raises InputShapeError or InputDtypeError if the tensor has another shape or dtype."""
         if x.shape != self.shape:
             raise InputShapeError(f"{name} has the shape {tuple(x.shape)}, {COMPILED} {self.shape}")
         if x.dtype != self.dtype:
             raise InputDtypeError(f"{name} has the dtype {x.dtype}, {COMPILED} {self.dtype}")
+
+    def check(self, name: str, x: torch.Tensor) -> None:
+        """Raises the errors of `check_kind`, and ArgumentError if the tensor has another form in any other way."""
+        self.check_kind(name, x)
+        if x.layout != torch.strided:
+            raise ArgumentError(f"{name} has the layout {x.layout}, {COMPILED} {torch.strided}")
         if x.device != self.device:
             raise ArgumentError(f"{name} is on {x.device}, {COMPILED} {self.device}")
         if self.strides is not None and (x.stride(), x.storage_offset()) != (self.strides, self.offset):
@@ -144,12 +150,16 @@ def unshared(inputs: Sequence[object], names: Sequence[str], written: Sequence[i
             raise ArgumentError(f"the model writes to {names[i]}, which shares memory with {other}; pass a copy")
 
 
-def require_values(inputs: Sequence[object], names: Sequence[str], weights: Sequence[int]) -> None:
-    """Raises ArgumentError if a weight, at one of these positions, has no values."""
-    for i in weights:
+def check_weights(inputs: Sequence[object], weights: Mapping[int, tuple[str, TensorForm]]) -> None:
+    """Raises the errors of `check_kind` for a weight, and ArgumentError for one without values. `weights` has the name
+    and the form of the weight at each position."""
+    for i, (name, form) in weights.items():
         x = inputs[i]
-        if isinstance(x, torch.Tensor) and (reason := lacks_values(x)):
-            raise ArgumentError(f"{names[i]} is {reason}, so it has no values: give the model its weights, {ASSIGNED}")
+        if not isinstance(x, torch.Tensor):
+            raise ArgumentError(f"{name} is {x!r}, {COMPILED} {_described(form)}")
+        if reason := lacks_values(x):
+            raise ArgumentError(f"{name} is {reason}, so it has no values: give the model its weights, {ASSIGNED}")
+        form.check_kind(name, x)
 
 
 def trained(inputs: Sequence[object], names: Sequence[str], known: Set[int]) -> None:
@@ -167,9 +177,13 @@ def tell_untrained(arguments: Mapping[str, object]) -> None:
             user_code.warn(UserWarning(f"gradients are required for {', '.join(found)}, but {UNTRAINED}"))
 
 
+def tensor_form(x: torch.Tensor) -> TensorForm:
+    return TensorForm(tuple(x.shape), x.dtype, device_of(x))
+
+
 def _form(part: object) -> Form:
     if isinstance(part, torch.Tensor):
-        return TensorForm(tuple(part.shape), part.dtype, device_of(part))
+        return tensor_form(part)
     if isinstance(part, Container):
         return part.text
     kind = type(part).__name__

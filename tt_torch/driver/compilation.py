@@ -7,6 +7,7 @@ import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 import torch
@@ -21,7 +22,8 @@ Model: TypeAlias = Callable[..., Any]  # a torch.nn.Module or a function
 Metadata: TypeAlias = Any  # of AOTAutograd: which inputs a graph writes to, and how many outputs it has
 
 # If the name of a frame's file has this form, as in torch.nn, Dynamo leaves the frame out of the stack traces of ops.
-_NO_LINE_OF_THE_USERS = "<compile_model>/torch/nn/modules"
+# As a name within this package, it is no line of the user in errors.
+_NO_LINE_OF_THE_USERS = str(Path(__file__).with_name("torch") / "nn/modules")
 
 
 @contextmanager
