@@ -119,7 +119,11 @@ def test_other_arguments_are_errors_that_name_them(
 @pytest.mark.parametrize(
     ("weight", "error", "message"),
     [
-        (torch.ones(5, 4), InputShapeError, r"0\.weight has the shape \(5, 4\), but the model was compiled for \(2, 4\)"),
+        (
+            torch.ones(5, 4),
+            InputShapeError,
+            r"0\.weight has the shape \(5, 4\), but the model was compiled for \(2, 4\)",
+        ),
         (torch.ones(2, 4).bfloat16(), InputDtypeError, r"0\.weight has the dtype torch\.bfloat16"),
         (None, ArgumentError, r"0\.weight is None"),
     ],

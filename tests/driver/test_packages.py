@@ -258,7 +258,9 @@ def test_weights_without_values(place: str, tmp_path: Path) -> None:
     before = model.state_dict(keep_vars=True)
     compiled = tt_torch.compile_model(model, (ids,))
     assert all(x is before[name] for name, x in model.state_dict(keep_vars=True).items())
-    with pytest.raises(PackagingError, match=rf"embedding\.weight is {place}, so it has no values: save .*weights=False"):
+    with pytest.raises(
+        PackagingError, match=rf"embedding\.weight is {place}, so it has no values: save .*weights=False"
+    ):
         compiled.save(tmp_path / "model.ttpkg")
     compiled.save(tmp_path / "model.ttpkg", weights=False)
     loaded = tt_torch.load(tmp_path / "model.ttpkg")

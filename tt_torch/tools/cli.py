@@ -109,7 +109,7 @@ def inspect(
     with one_line_errors(file):
         if is_package(file):
             if section:
-                raise typer.BadParameter(f"{file} is a package, and only binaries have sections", param_hint="--section")
+                raise typer.BadParameter(f"{file} is a package; only binaries have sections", param_hint="--section")
             manifest = json.dumps(package_inspection.as_json(file), indent=2) if as_json else ""
             return print(manifest or "\n".join(package_inspection.text(file)))
         data = file.read_bytes()
