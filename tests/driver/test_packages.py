@@ -93,6 +93,16 @@ def test_classes_of_results(package: Callable[..., Any], make: Callable[[Tensor]
         same(found, expected)
 
 
+def test_an_argument_that_is_only_returned(package: Callable[..., Any]) -> None:
+    loaded = package(lambda x, batch: (x * 2, batch.ids), X, Batch(X))
+    assert loaded(X, Batch(ids := X + 1))[1] is ids
+
+
+def test_a_view_beside_the_graph_is_refused(package: Callable[..., Any]) -> None:
+    with pytest.raises(PackagingError, match=r"the result\[1\] is a tensor that Python makes beside the graph"):
+        package(lambda x: (x * 2, x.T), X)
+
+
 class ReturnsWeights(nn.Module):
     """A module that returns two weights. It computes with one of them."""
 

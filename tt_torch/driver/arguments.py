@@ -100,6 +100,11 @@ def parts(call: Call) -> dict[str, Any]:
     return {name: part for key, value in call.arguments.items() for name, part in parts_of(value, key)}
 
 
+def tensors_in(call: Call) -> dict[str, torch.Tensor]:
+    """The tensors among the arguments and their parts."""
+    return {name: part for name, part in parts(call).items() if isinstance(part, torch.Tensor)}
+
+
 def forms(call: Call) -> dict[str, Form]:
     """The forms of all arguments and of their parts. Raises CompileError for an object whose parts are not known."""
     found = parts(call)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import torch
 
-from tt_torch.driver.arguments import Call, Form, Signature, parts
+from tt_torch.driver.arguments import Call, Form, Signature, tensors_in
 from tt_torch.driver.program import Program
 from tt_torch.dynamo.types import Argument, Function, Result
 from tt_torch.torch_private.capture import Capture
@@ -102,7 +102,7 @@ def inputs_of(model: Model, capture: Capture, call: Call) -> list[Input]:
 
     A tensor that is neither an argument nor a weight of the module has the name that Dynamo gives it.
     """
-    arguments = {id(part): name for name, part in parts(call).items()}
+    arguments = {id(x): name for name, x in tensors_in(call).items()}
     weights = {id(tensor): name for name, tensor in weights_of(model).items()}
     nodes = capture.graph.graph.find_nodes(op="placeholder")
     inputs = zip(nodes, capture.inputs(call.args, call.kwargs), strict=True)

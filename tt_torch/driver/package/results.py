@@ -30,6 +30,10 @@ def tree(value: Any, tensors: Mapping[int, Node], name: str = "the result") -> N
         return tensors[id(value)]
     if type(value) in VALUES:
         return {"value": value}
+    if isinstance(value, torch.Tensor):
+        raise PackagingError(
+            f"{name} is a tensor that Python makes beside the graph, as x.T does; x.t() is in the graph"
+        )
     container, kind = opened(value), type(value)
     if container is None:
         raise PackagingError(f"{name} is a {kind.__name__}, which a package cannot hold")

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.fx import Node
 
-from tt_torch.driver.arguments import device_of, lacks_values
+from tt_torch.driver.arguments import device_of, lacks_values, tensors_in
 from tt_torch.driver.compilation import Compilation, Input, by_itself, inputs_of, on_cpu, weights_of
 from tt_torch.driver.exact_runner import ExactRunner
 from tt_torch.driver.executor import CompiledProgram, Executor
@@ -284,6 +284,7 @@ def _results(made: Compilation, inputs: Sequence[Input]) -> tuple[list[Place], J
     probes = [torch.empty(0) for _ in returned]
     value = capture.function(lambda *_: probes)(*made.call.args, **made.call.kwargs)
     known: dict[int, dict[str, Any]] = {id(probe): {"result": i} for i, probe in enumerate(probes)}
+    known |= {id(x): {"argument": name} for name, x in tensors_in(made.call).items()}  # the graph may not need them
     known |= {id(x): {"weight": name} for name, x in weights_of(made.model).items()}
     known |= {id(x.tensor): {"argument" if x.is_argument else "weight": x.name} for x in inputs}
     return _places(returned, _inputs(made.capture.graph), inputs), tree(value, known)
