@@ -82,6 +82,15 @@ def test_relations_between_dimensions(tmp_path: Path) -> None:
             each(X, Batch(rows(4)), rest=[torch.ones(2, 4), 7])
 
 
+def test_keys_are_told_from_each_other_whatever_is_in_them() -> None:
+    keys = (1, "1", "a'b\"c]", "[1]")
+    shapes = {"parts": {1: {0: BATCH}, "a'b\"c]": {0: BATCH}}}
+    example = {key: X for key in keys}
+    family = tt_torch.compile_model(lambda parts: [parts[key] + 1 for key in keys], (example,), dynamic_shapes=shapes)
+    given = example | {1: X[:1], "a'b\"c]": X[:1]}
+    torch.testing.assert_close(family(given), [given[key] + 1 for key in keys])
+
+
 def test_two_names_and_chosen_sizes(tmp_path: Path) -> None:
     """Every combination has a program of its own: a wrong program would give another maximum."""
     dims = {0: Dim("rows", max=2), 1: Dim("columns", min=2)}
@@ -159,6 +168,7 @@ REFUSED: list[tuple[Any, Any, str]] = [
     ({"x": {0: Dim("n"), 1: Dim("m", max=4)}}, None, r"unlimited \* 4 programs"),
     ({"x": {0: BATCH}}, {"bach": (1,)}, "sizes='bach' .* did you mean 'batch'"),
     ({"x": {0: BATCH}}, {"batch": (1, 4)}, r"a list of sizes of batch in its range, 1 \.\. 3"),
+    ({"x": {0: BATCH}}, {"batch": (2.0,)}, "a list of sizes of batch"),
     ({"x": {0: BATCH}}, {"batch": 2}, "a list of sizes of batch"),
     ({"x": {0: BATCH}}, {"batch": ()}, "a list of sizes of batch"),
     (None, {"batch": (1,)}, "None without dynamic_shapes"),

@@ -85,7 +85,11 @@ def _sizes(name: str, accepted: range, given: Mapping[str, Sequence[int]]) -> Se
     if name not in given:
         return accepted
     sizes = given[name]
-    if not isinstance(sizes, (list, tuple, range)) or not sizes or any(size not in accepted for size in sizes):
+    if (
+        not isinstance(sizes, (list, tuple, range))
+        or not sizes
+        or any(type(size) is not int or size not in accepted for size in sizes)
+    ):
         raise ConfigError("sizes", dict(given), f"a list of sizes of {name} in its range, {listed(accepted)}")
     return sorted(set(sizes))
 
@@ -98,18 +102,24 @@ def _paired(values: Sequence[tuple[str, Any]], spec: Spec, name: str) -> Iterato
     """The dynamic dimensions of the parts of a container, or of all arguments, for which `name` is empty."""
     if spec is None:
         return
-    keys = [key.removeprefix(".").strip("[]'\"") for key, _ in values]
+    known = [suffix for suffix, _ in values]
     if isinstance(spec, Mapping):
-        given = {str(key): value for key, value in spec.items()}
-        for key in given:
-            if key not in keys:
-                raise _refused(name, key, f"{', '.join(keys)}{nearest(key, keys)}")
-    elif isinstance(spec, (list, tuple)) and len(spec) <= len(keys):
-        given = dict(zip(keys, spec, strict=False))
+        given = {_suffix(key, known, name): of_part for key, of_part in spec.items()}
+    elif isinstance(spec, (list, tuple)) and len(spec) <= len(known):
+        given = dict(zip(known, spec, strict=False))
     else:
         raise _refused(name, spec, FORMS)
-    for key, (suffix, value) in zip(keys, values, strict=True):
-        yield from _of_part(value, given.get(key), name + suffix)
+    for suffix, value in values:
+        yield from _of_part(value, given.get(suffix), name + suffix)
+
+
+def _suffix(key: object, known: Sequence[str], name: str) -> str:
+    """The name of the part with this key, as `parts_of` names it: `['ids']`, `[0]`, `.ids`, or that of an argument."""
+    for suffix in (f"[{key!r}]", f".{key}") if name else (key,):
+        if suffix in known:
+            return str(suffix)
+    plain = [suffix.removeprefix(".").strip("[]'\"") for suffix in known]
+    raise _refused(name, key, f"{', '.join(plain)}{nearest(str(key), plain)}")
 
 
 def _of_part(value: Any, spec: Spec, name: str) -> Iterator[Found]:
