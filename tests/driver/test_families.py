@@ -85,7 +85,7 @@ def test_relations_between_dimensions(tmp_path: Path) -> None:
 def test_keys_are_told_from_each_other_whatever_is_in_them() -> None:
     keys = (1, "1", "a'b\"c]", "[1]")
     shapes = {"parts": {1: {0: BATCH}, "a'b\"c]": {0: BATCH}}}
-    example = {key: X for key in keys}
+    example = dict.fromkeys(keys, X)
     family = tt_torch.compile_model(lambda parts: [parts[key] + 1 for key in keys], (example,), dynamic_shapes=shapes)
     given = example | {1: X[:1], "a'b\"c]": X[:1]}
     torch.testing.assert_close(family(given), [given[key] + 1 for key in keys])
