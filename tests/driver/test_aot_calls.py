@@ -296,6 +296,10 @@ def test_an_exported_program_has_examples_of_its_own() -> None:
 def test_a_model_in_train_mode_is_told() -> None:
     with pytest.warns(UserWarning, match=r"in train mode.* results have no gradients; .*training=True"):
         tt_torch.compile_model(nn.Linear(4, 2), (X,))
+    model = nn.Sequential(nn.Linear(4, 2), nn.Dropout()).eval()
+    model[1].train()
+    with pytest.warns(UserWarning, match="the part 1 of the model is in train mode"):
+        tt_torch.compile_model(model, (X,))
 
 
 def test_gradients_that_results_will_not_have_are_told(tmp_path: Path) -> None:

@@ -245,6 +245,16 @@ def test_weights_of_a_checkpoint_map_by_name(package: Callable[..., Any]) -> Non
         loaded.load_state_dict({"head.weight": torch.ones(5, 5)})
     with pytest.raises(InputDtypeError, match=r"head\.weight has the dtype"):
         loaded.load_state_dict({"head.weight": torch.ones(5, 4, dtype=torch.float64)})
+    for value, problem in (
+        (torch.ones(5, 4, device="meta"), "is on meta, so it has no values"),
+        (torch.ones(5, 4).numpy(), "is of type ndarray"),
+        (torch.ones(5, 4).to_sparse(), "has the layout torch.sparse_coo"),
+    ):
+        with pytest.raises(ArgumentError, match=f"head.weight {problem}"):
+            loaded.load_state_dict({"head.weight": value})
+    with pytest.raises(PackageError, match=r"embedding\.weight and head\.weight are one weight .* different values"):
+        loaded.load_state_dict({"embedding.weight": torch.zeros(5, 4), "head.weight": torch.ones(5, 4)})
+    torch.testing.assert_close(loaded(ids), other(ids).detach())
 
 
 def test_a_loaded_model_has_weights_of_its_own(package: Callable[..., Any]) -> None:
@@ -276,7 +286,7 @@ def test_weights_without_values(place: str, tmp_path: Path) -> None:
     loaded = tt_torch.load(tmp_path / "model.ttpkg")
     loaded.load_state_dict({**real.state_dict(), "shift": real.shift})
     torch.testing.assert_close(loaded(ids), real(ids).detach())
-    with pytest.raises(ArgumentError, match=rf"embedding\.weight is {place}, so it has no values: give the model its"):
+    with pytest.raises(ArgumentError, match=rf"embedding\.weight is {place}, so it has no values; load_state_dict"):
         compiled(ids)
     model.embedding.weight = model.head.weight = real.head.weight
     model.shift = real.shift

@@ -134,9 +134,8 @@ def compile_model(
         examples, keywords = model.example_inputs or ((), {})
         args, kwargs = (args, kwargs) if args or kwargs else (examples, keywords)
         model = model.module()
-    elif isinstance(model, torch.nn.Module) and model.training and not training:
-        state = "in train mode, and is compiled with dropout and statistics of the batch"
-        user_code.warn(UserWarning(f"the model is {state}; model.eval() before changes this. Its {UNTRAINED}"))
+    elif isinstance(model, torch.nn.Module) and not training:
+        _tell_train_mode(model)
     signature = Signature.of(model, keywords)
     call = signature.bind(args, kwargs or {})
     if not training:
@@ -161,6 +160,15 @@ def _check_call(model: object, args: object, kwargs: object) -> None:
         raise ConfigError("args", type(args), "a tuple or a list of all arguments, such as (x,)")
     if not isinstance(kwargs, (Mapping, type(None))):
         raise ConfigError("kwargs", type(kwargs), "a dict of arguments by name")
+
+
+def _tell_train_mode(model: torch.nn.Module) -> None:
+    """Warns if a model, or a part of it, is in train mode, but is compiled without training."""
+    name = next((name for name, module in model.named_modules() if module.training), None)
+    if name is not None:
+        state = "in train mode, and is compiled with dropout and statistics of the batch"
+        of = f"the part {name} of the model" if name else "the model"
+        user_code.warn(UserWarning(f"{of} is {state}; model.eval() before changes this. Its {UNTRAINED}"))
 
 
 def _prepare_to_move(weights: WeightSource, model: Model | ExportedProgram, several: bool) -> dict[int, torch.Tensor]:

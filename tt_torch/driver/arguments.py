@@ -25,7 +25,7 @@ VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 PLAIN: tuple[type, ...] = (bool, int, float, complex, str, bytes, Enum, slice, range, type(None), type(...))
 PLAIN += (torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Size)
 COMPILED = "but the model was compiled for"
-ASSIGNED = "as by model.load_state_dict(state, assign=True)"
+ASSIGNED = "load_state_dict(state, assign=True) gives a model its weights"
 UNTRAINED = "results have no gradients; compile_model(..., training=True) compiles the backward pass, too"
 
 
@@ -40,17 +40,17 @@ class TensorForm:
     offset: int = 0
 
     def check_kind(self, name: str, x: torch.Tensor) -> None:
-        """Raises InputShapeError or InputDtypeError if the tensor has another shape or dtype."""
+        """Raises InputShapeError, InputDtypeError or ArgumentError for another shape, dtype or layout."""
         if x.shape != self.shape:
             raise InputShapeError(f"{name} has the shape {tuple(x.shape)}, {COMPILED} {self.shape}")
         if x.dtype != self.dtype:
             raise InputDtypeError(f"{name} has the dtype {x.dtype}, {COMPILED} {self.dtype}")
+        if x.layout != torch.strided:
+            raise ArgumentError(f"{name} has the layout {x.layout}, {COMPILED} {torch.strided}")
 
     def check(self, name: str, x: torch.Tensor) -> None:
         """Raises the errors of `check_kind`, and ArgumentError if the tensor has another form in any other way."""
         self.check_kind(name, x)
-        if x.layout != torch.strided:
-            raise ArgumentError(f"{name} has the layout {x.layout}, {COMPILED} {torch.strided}")
         if x.device != self.device:
             raise ArgumentError(f"{name} is on {x.device}, {COMPILED} {self.device}")
         if self.strides is not None and (x.stride(), x.storage_offset()) != (self.strides, self.offset):
@@ -161,9 +161,9 @@ def check_weights(inputs: Sequence[object], weights: Mapping[int, tuple[str, Ten
     for i, (name, form) in weights.items():
         x = inputs[i]
         if not isinstance(x, torch.Tensor):
-            raise ArgumentError(f"{name} is {x!r}, {COMPILED} {_described(form)}")
+            raise ArgumentError(f"{name} is {_described(_form(x))}, {COMPILED} {_described(form)}")
         if reason := lacks_values(x):
-            raise ArgumentError(f"{name} is {reason}, so it has no values: give the model its weights, {ASSIGNED}")
+            raise ArgumentError(f"{name} is {reason}, so it has no values; {ASSIGNED}")
         form.check_kind(name, x)
 
 

@@ -12,7 +12,7 @@ from typing import Any, cast
 import torch
 
 from tt_torch.config import CompilerConfig
-from tt_torch.driver.arguments import TensorForm, check, described, parts, tell_untrained
+from tt_torch.driver.arguments import TensorForm, check, check_weights, described, parts, tell_untrained
 from tt_torch.driver.devices import Device, default_device
 from tt_torch.driver.exact_runner import ExactRunner
 from tt_torch.driver.executor import CompiledProgram, Executor, of_file
@@ -23,7 +23,7 @@ from tt_torch.driver.package.member import Member
 from tt_torch.driver.package.results import built
 from tt_torch.driver.program import Program
 from tt_torch.dynamo.exactness.limits import Plan
-from tt_torch.errors import InputDtypeError, InputShapeError, PackageError, PackagingError
+from tt_torch.errors import PackageError, PackagingError
 from tt_torch.files import write as write_file
 from tt_torch.flow import MAIN, Flow
 from tt_torch.runtime import Binary
@@ -163,8 +163,8 @@ class LoadedModel:
     def load_state_dict(self, state: Mapping[str, torch.Tensor]) -> None:
         """Takes the weights from a checkpoint, by their names in the model. The checkpoint may have other tensors, too.
 
-        Raises PackageError if a weight is missing, InputShapeError if it has another shape, and InputDtypeError if it
-        has another dtype.
+        Raises PackageError if a weight is missing, or has different values under two names; InputShapeError if it has
+        another shape; InputDtypeError if it has another dtype; and ArgumentError if it has no values.
         """
         found = {}
         for name, weight in self._forms.items():
@@ -173,12 +173,12 @@ class LoadedModel:
             names = [each for each in (name, *weight.aliases) if each in state]
             if not names:
                 raise PackageError(f"the checkpoint has no {name}, which is a weight of the model")
-            given = state[names[0]]
-            if tuple(given.shape) != weight.shape:
-                raise InputShapeError(f"{names[0]} has the shape {tuple(given.shape)}, expected {weight.shape}")
-            if given.dtype != weight.dtype:
-                raise InputDtypeError(f"{names[0]} has the dtype {given.dtype}, expected {weight.dtype}")
-            found[name] = given.detach().to(weight.device, copy=True).contiguous()
+            form = TensorForm(weight.shape, weight.dtype, weight.device)
+            check_weights([state[each] for each in names], {i: (each, form) for i, each in enumerate(names)})
+            first, *others = (state[each] for each in names)
+            if not all(first.is_set_to(other) or torch.equal(first, other) for other in others):
+                raise PackageError(f"{' and '.join(names)} are one weight of the model, but have different values")
+            found[name] = first.detach().to(weight.device, copy=True).contiguous()
         for name, value in found.items():
             self.weights.take(name, value)
 
