@@ -37,6 +37,7 @@ REFUSED: list[tuple[str, Any]] = [
     ("save_mlir_override", "TTIR,LLVM"),
     ("save_mlir_override", ["LLVM"]),
     ("save_mlir_override", True),
+    ("save_mlir_override", False),
     ("record_property", "print"),
     ("unique_ops", None),
     ("runtime_intermediate_cache", []),

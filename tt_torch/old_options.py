@@ -131,7 +131,7 @@ def _levels() -> Kind:
     levels = kinds.subset("STABLEHLO", "TTIR", "TTNN")
 
     def check(given: Setting) -> Setting:
-        return levels.check(given.split(",") if isinstance(given, str) else given or ())
+        return levels.check(() if given is None else given.split(",") if isinstance(given, str) else given)
 
     return Kind("None, or any of STABLEHLO, TTIR, TTNN, as a list or separated by commas", check)
 
