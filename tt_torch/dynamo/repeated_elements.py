@@ -51,7 +51,8 @@ def _same_elements(node: Node) -> Node:
     Its sizes come from the arguments. The example of a node may have others: a later `unsqueeze_` changes it.
     """
     named = {name: node.kwargs[name] for name in ("input", "size", "other") if name in node.kwargs}
-    method, (base, *given) = node.graph.call_method, [*node.args, *named.values()]
+    values = [*node.args, *named.values()]
+    method, (base, *given) = node.graph.call_method, values
     if called(node) is torch.ops.aten.expand_as:
         return method("view_as", (base, given[0]))
     sizes = [size for part in given for size in (part if isinstance(part, (list, tuple)) else (part,))]
