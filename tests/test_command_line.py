@@ -65,6 +65,7 @@ def test_options_have_the_same_names_everywhere(name: str) -> None:
 def test_help(name: str) -> None:
     result = invoke(*name.split(), "-h")
     assert result.exit_code == 0 and "Usage: " in result.stdout and "--help" in result.stdout
+    assert "<bool>" not in result.stdout, "a flag takes no value"
 
 
 @pytest.mark.parametrize("name", ["", *ALL])

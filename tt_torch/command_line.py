@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 AsJson = Annotated[bool, typer.Option("--json", help="print one JSON document instead of text")]
 Program = Annotated[
     list[str],
-    typer.Argument(metavar="PROGRAM [ARGUMENTS]...", help="prog.py, or -m MODULE, and the program's own arguments"),
+    typer.Argument(metavar="PROGRAM [ARGUMENTS]", help="prog.py, or -m MODULE, and the program's own arguments"),
 ]
 
 # typer has no public name for this class, and each version of typer keeps it in another module
@@ -34,6 +34,7 @@ class Commands(typer.core.TyperGroup):
     the system end with status 1."""
 
     def main(self, *args: Any, **options: Any) -> Any:
+        _leave_out_types_of_flags(self)
         try:
             status = super().main(*args, **{**options, "standalone_mode": False})
             sys.stdout.flush()
@@ -50,6 +51,16 @@ class Commands(typer.core.TyperGroup):
             # Python writes the rest of the output when it ends, and would complain.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(status or 0)
+
+
+def _leave_out_types_of_flags(command: Any) -> None:
+    """Makes the help of a command and of its subcommands show `--json` instead of `--json <bool>`."""
+    help_option = command.get_help_option(typer.Context(command, help_option_names=["-h", "--help"]))
+    for param in (*command.params, help_option):
+        if getattr(param, "is_flag", False):
+            param.metavar = ""  # without it, typer shows the type of the parameter in Python
+    for subcommand in getattr(command, "commands", {}).values():
+        _leave_out_types_of_flags(subcommand)
 
 
 class ProgramCommand(typer.core.TyperCommand):
