@@ -39,6 +39,16 @@ def test_casts_of_a_dtype_without_a_type_on_the_device(dtype: torch.dtype) -> No
         assert "Crash" not in str(told[0])
 
 
+@pytest.mark.parametrize("dtype", [torch.bits8, torch.int4, torch.float4_e2m1fn_x2])
+def test_a_cast_that_eager_refuses(dtype: torch.dtype, capfd: pytest.CaptureFixture[str]) -> None:
+    """The warning names the op, and the error is eager's. Lowering the float4 would crash a process."""
+    cast = torch.compile(lambda x: (x * 2).to(dtype), backend=tt_torch.backend)
+    told = pytest.warns(HostFallbackWarning, match=rf"_to_copy.*test_partition.py:\d+ \(torch-mlir cannot make {dtype}")
+    with told, pytest.raises(NotImplementedError, match=r"copy_.*not implemented for"):
+        cast(X)
+    assert not capfd.readouterr().err
+
+
 def in_the_middle(x: torch.Tensor) -> torch.Tensor:
     y = torch.relu(x) + 1
     return torch.linalg.eigvalsh(y @ y.T) * 2

@@ -38,6 +38,10 @@ class Interval(NamedTuple):
 ANYTHING = Interval(-math.inf, math.inf)
 ZERO, BIT = Interval(0, 0), Interval(0, 1)
 
+_INTEGERS = frozenset(
+    (torch.uint8, torch.uint16, torch.uint32, torch.uint64, torch.int8, torch.int16, torch.int32, torch.int64)
+)
+
 
 def hull(*values: float) -> Interval:
     """The smallest interval with these values: 3, -1 and 2 give -1 .. 3. With NaN it is ANYTHING."""
@@ -47,12 +51,10 @@ def hull(*values: float) -> Interval:
 
 
 def of_dtype(dtype: torch.dtype) -> Interval:
-    """All values of a dtype: 0 .. 255 for uint8, ANYTHING for floats."""
+    """All values of a dtype: 0 .. 255 for uint8, ANYTHING for floats and for types of no numbers, such as `bits8`."""
     if dtype is torch.bool:
         return BIT
-    if dtype.is_floating_point or dtype.is_complex:
-        return ANYTHING
-    return Interval(torch.iinfo(dtype).min, torch.iinfo(dtype).max)
+    return Interval(torch.iinfo(dtype).min, torch.iinfo(dtype).max) if dtype in _INTEGERS else ANYTHING
 
 
 def of_values(x: torch.Tensor) -> Interval:

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 from torch_mlir import ir
-from torch_mlir.extras.fx_importer import ContextCache, FxImporter
+from torch_mlir.extras.fx_importer import TORCH_DTYPE_TO_MLIR_TYPE_ASM, ContextCache, FxImporter
 
 from tt_torch.dynamo import composites
 from tt_torch.dynamo.passes.rewriting import user_line
@@ -22,7 +22,9 @@ from tt_torch.errors import UnsupportedOpError
 from tt_torch.mlir import ods, user_ops
 from tt_torch.mlir.functions import block, main, mark_arguments, replace
 
-_FATAL = frozenset({torch.float8_e8m0fnu})
+# torch-mlir's lowering aborts for these types, which its importer knows.
+_FATAL = frozenset({torch.float8_e8m0fnu, torch.float4_e2m1fn_x2})
+_KNOWN = frozenset(TORCH_DTYPE_TO_MLIR_TYPE_ASM) - _FATAL
 
 
 def import_graph(
@@ -33,7 +35,7 @@ def import_graph(
 
     `updates` maps the position of a result to the position of the state whose new value it is.
     """
-    _refuse_fatal_types(graph)
+    _refuse_unknown_types(graph)
     importer = FxImporter(context=context)
     importer._cc = _NamedLocations(context)
     try:
@@ -55,11 +57,11 @@ def import_graph(
     return module
 
 
-def _refuse_fatal_types(graph: torch.fx.Graph) -> None:
-    """Raises UnsupportedOpError for an op whose result has a type that makes torch-mlir's lowering abort."""
+def _refuse_unknown_types(graph: torch.fx.Graph) -> None:
+    """Raises UnsupportedOpError for an op whose result has a type that torch-mlir cannot import and lower."""
     for node in graph.nodes:
-        if node.op == "call_function" and getattr(node.meta.get("val"), "dtype", None) in _FATAL:
-            dtype = node.meta["val"].dtype
+        dtype = getattr(node.meta.get("val"), "dtype", None)
+        if node.op == "call_function" and dtype is not None and dtype not in _KNOWN:
             raise UnsupportedOpError(str(node.target), "import-fx", user_line(node), f"torch-mlir cannot make {dtype}")
 
 
