@@ -58,11 +58,13 @@ def import_graph(
 
 
 def _refuse_unknown_types(graph: torch.fx.Graph) -> None:
-    """Raises UnsupportedOpError for an op whose result has a type that torch-mlir cannot import and lower."""
-    for node in graph.nodes:
-        dtype = getattr(node.meta.get("val"), "dtype", None)
-        if node.op == "call_function" and dtype is not None and dtype not in _KNOWN:
-            raise UnsupportedOpError(str(node.target), "import-fx", user_line(node), f"torch-mlir cannot make {dtype}")
+    """Raises UnsupportedOpError for an op that makes or takes a type that torch-mlir cannot import and lower."""
+    for node in (node for node in graph.nodes if node.op == "call_function"):
+        for value, verb in ((node, "make"), *((x, "take") for x in node.all_input_nodes)):
+            dtype = getattr(value.meta.get("val"), "dtype", None)
+            if dtype is not None and dtype not in _KNOWN:
+                reason = f"torch-mlir cannot {verb} {dtype}"
+                raise UnsupportedOpError(str(node.target), "import-fx", user_line(node), reason)
 
 
 class _NamedLocations(ContextCache):
