@@ -284,3 +284,22 @@ func.func @main(%x: tensor<4x3xf32>) -> (tensor<1x4xf32>, tensor<4x1xf32>, tenso
   %3 = "ttir.reshape"(%2) {shape = array<i64: 4, 1>} : (tensor<4xf32>) -> tensor<4x1xf32>
   return %1, %3, %2 : tensor<1x4xf32>, tensor<4x1xf32>, tensor<4xf32>
 }
+
+// -----
+
+// The negation of an equality is an inequality, also for NaN. Other comparisons have no opposites.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<4xf32>, %y: tensor<4xf32>) -> (tensor<4xbf16>, tensor<4xbf16>, tensor<4xbf16>) {
+  // CHECK: %[[A:.*]] = "ttir.eq"(%arg0, %arg1)
+  // CHECK: %[[B:.*]] = "ttir.ne"(%arg0, %arg1)
+  // CHECK: "ttir.lt"(%arg0, %arg1)
+  // CHECK: %[[C:.*]] = "ttir.logical_not"
+  // CHECK: return %[[A]], %[[B]], %[[C]]
+  %0 = "ttir.ne"(%x, %y) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xbf16>
+  %1 = "ttir.logical_not"(%0) : (tensor<4xbf16>) -> tensor<4xbf16>
+  %2 = "ttir.eq"(%x, %y) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xbf16>
+  %3 = "ttir.logical_not"(%2) : (tensor<4xbf16>) -> tensor<4xbf16>
+  %4 = "ttir.lt"(%x, %y) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xbf16>
+  %5 = "ttir.logical_not"(%4) : (tensor<4xbf16>) -> tensor<4xbf16>
+  return %1, %3, %5 : tensor<4xbf16>, tensor<4xbf16>, tensor<4xbf16>
+}

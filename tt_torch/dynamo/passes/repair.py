@@ -90,11 +90,14 @@ def _counts_from_front(i: Node) -> bool:
 
 @RULES(*COMPARISONS)
 def comparison(node: Node, a: Arguments) -> Node | None:
-    """torch-mlir folds x == x to true, also for NaN. When it folds the next op, it reads this true as -1."""
+    """torch-mlir folds x == x to true, also for NaN, and also if it is `x.squeeze() == x` and nothing is squeezed. When
+    it folds the next op, it reads this true as -1."""
     x, other, compare = a["self"], a["other"], COMPARISONS[facts.packet(node.target)]
     equal = compare(0, 0)
+    if isinstance(other, Node) and value(x).is_floating_point() and (compare is operator.eq or (x is other and equal)):
+        return call(node, aten.logical_not.default, call(node, aten.ne.Tensor, x, other))
     if x is other and value(x).is_floating_point():
-        return call(node, aten.logical_not.default, call(node, aten.ne.Tensor, x, x)) if equal else None
+        return None
     if x is other:
         return fill(node, value(node).shape, equal, torch.bool)
     return _logic(node, x, other, compare) if value(x).dtype is torch.bool else None

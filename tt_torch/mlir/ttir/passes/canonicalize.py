@@ -138,6 +138,16 @@ def _shape_without_broadcast(operand: Value) -> list[int] | None:
     return [1] if splat(operand) is not None and math.prod(shape(operand)) > 1 else None
 
 
+# They hold for NaN, too. Other comparisons have no opposites there.
+OPPOSITES = {"ttir.ne": "ttir.eq", "ttir.eq": "ttir.ne"}
+
+
+@RULES.rewrites("ttir.logical_not")
+def opposite(op: Op, b: Builder) -> Value | None:
+    compared = producer(op.operands[0], *OPPOSITES)
+    return None if compared is None else b(OPPOSITES[compared.name], *compared.operands, type=op.results[0].type)
+
+
 FOLDS: dict[str, Callable[..., float]] = {
     "ttir.add": lambda a, c: a + c,
     "ttir.subtract": lambda a, c: a - c,
