@@ -18,7 +18,7 @@ from tt_torch.bringup import op_by_op, stablehlo_ops, worker
 from tt_torch.bringup.records import SCHEMA, VERSION, OpCompilationStatus
 from tt_torch.config import BackendOptions, CompileDepth, CompilerConfig, OpByOpBackend
 from tt_torch.driver.compile import compile_graph
-from tt_torch.errors import OpByOpError, StageError
+from tt_torch.errors import ConfigError, OpByOpError, StageError
 from tt_torch.wire import facts
 from tt_torch.wire.decode import decode
 from tt_torch.wire.encode import encode
@@ -52,6 +52,12 @@ def check_schema(document: dict[str, Any]) -> None:
     from jsonschema import Draft202012Validator
 
     Draft202012Validator(json.loads(SCHEMA.read_text())).validate(document)
+
+
+def test_another_model_with_the_same_file_is_refused(tmp_path: Path) -> None:
+    run(tmp_path, torch.relu, (X,))
+    with pytest.raises(ConfigError, match=r"model_name='a_b'.*a_b_unique_ops.json has the .* model 'a/b'"):
+        run(tmp_path, torch.exp, (X,), model_name="a_b")
 
 
 def test_each_unique_op_is_executed_on_golden_inputs(tmp_path: Path) -> None:

@@ -83,8 +83,11 @@ def observe(observer: Observer, config: CompilerConfig) -> Observer:
 
 
 def _records(config: CompilerConfig) -> OpRecords:
-    stem = config.model_name and config.file_stem  # models without a name share a file, which no named model has
-    return _models.setdefault((Path(config.results_path).resolve(), stem), OpRecords(config))
+    """The records of the model with this name. Models without a name share a file, which no named model has."""
+    key = (Path(config.results_path).resolve(), config.model_name)
+    if key not in _models:
+        _models[key] = OpRecords(config)
+    return _models[key]
 
 
 class GoldenRun(Interpreter):

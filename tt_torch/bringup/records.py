@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 import torch
 
 from tt_torch.config import CompilerConfig
+from tt_torch.errors import ConfigError
 from tt_torch.files import write, write_new
 from tt_torch.records.lines import Record, provenance, stamp
 
@@ -92,6 +93,8 @@ class OpRecords:
     def __init__(self, config: CompilerConfig) -> None:
         self.config = config
         self._path = Path(config.results_path) / f"{config.file_stem}_unique_ops.json" if config.model_name else None
+        if self._path and self._path.exists():
+            _require_same_model(self._path, config.model_name)
         self.ops: dict[str, Record] = {}
         self.error = ""  # why a graph could not be taken apart
         self.origin = {**provenance(), "time": stamp()}
@@ -132,6 +135,16 @@ class OpRecords:
             "config": self.config.to_dict(),
             "ops": self.ops,
         }
+
+
+def _require_same_model(path: Path, name: str) -> None:
+    """Raises ConfigError if a file has the results of another model. Names such as a/b and a_b have the same file."""
+    try:
+        other = json.loads(path.read_bytes())["model_name"]
+    except (ValueError, KeyError, TypeError):  # these are no results
+        return
+    if other != name:
+        raise ConfigError("model_name", name, f"another name, because {path} has the results of the model {other!r}")
 
 
 def numbered(config: CompilerConfig, ending: str) -> Iterator[Path]:
