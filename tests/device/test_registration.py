@@ -86,6 +86,8 @@ def test_the_device_is_not_emulated_in_silence_under_ttnn(forks: Server):
         assert error.startswith('TT_TORCH_DEVICE is "ttnn", but device="tt" is an emulated chip; compile the model')
     emulated = forks.run("-c", UNDER_TTNN, env={**os.environ, "TT_TORCH_DEVICE": "emulated"})
     assert len(emulated.stdout.splitlines()) == 1
+    unknown = forks.run("-c", UNDER_TTNN, env={**os.environ, "TT_TORCH_DEVICE": "n150"})
+    assert 'ValueError: TT_TORCH_DEVICE is "n150", expected emulated or ttnn' in unknown.stderr
 
 
 SEVERAL = """

@@ -68,6 +68,8 @@ runtime::Device open_chip(c10::DeviceIndex chip) {
   TORCH_CHECK(device != "ttnn",
               "TT_TORCH_DEVICE is \"ttnn\", but device=\"tt\" is an emulated chip; compile the model with "
               "torch.compile and leave its tensors on the CPU, or unset TT_TORCH_DEVICE");
+  TORCH_CHECK_VALUE(device.empty() || device == "emulated", "TT_TORCH_DEVICE is \"", device,
+                    "\", expected emulated or ttnn");
   return runtime::Device::shared(arch(), chip);
 }
 
