@@ -90,6 +90,8 @@ def test_a_result_that_was_not_waited_for_is_no_tensor() -> None:
         with pytest.raises(TypeError, match="Pending"):
             torch.relu(result)
         result.result()
+        with pytest.raises(TypeError, match="neither true nor false"):
+            bool(result)
 
 
 def test_a_weight_that_changes_meanwhile_is_an_error() -> None:

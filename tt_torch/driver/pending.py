@@ -22,6 +22,7 @@ from tt_torch.torch_private.tensors import version
 from tt_torch.torch_private.trees import tree_map_only
 
 T = TypeVar("T")
+_NO_TENSOR = "an asynchronous call gives no tensor yet"
 
 
 class Pending:
@@ -39,7 +40,10 @@ class Pending:
         return self._future.result(timeout)[self._position]
 
     def __getattr__(self, name: str) -> Any:
-        raise AttributeError(f"an asynchronous call gives no tensor yet, so no {name!r}: call `result()` first")
+        raise AttributeError(f"{_NO_TENSOR}, so no {name!r}: call `result()` first")
+
+    def __bool__(self) -> bool:
+        raise TypeError(f"{_NO_TENSOR}, so it is neither true nor false: call `result()` first")
 
 
 def to_host(results: T) -> T:
