@@ -293,6 +293,23 @@ def test_an_exported_program_has_examples_of_its_own() -> None:
         program(X[:1], scale=scale)
 
 
+class Overlapping(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        both = torch.ones(6, 4)
+        self.register_buffer("first", both[:4])
+        self.register_buffer("second", both[2:])
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.first.add_(1)
+        return x @ self.first + x @ self.second
+
+
+def test_weights_that_are_written_to_and_overlap_are_refused() -> None:
+    with pytest.raises(CompileError, match="the model writes to first and second, which overlap in memory"):
+        tt_torch.compile_model(Overlapping(), (X,))
+
+
 def test_a_model_in_train_mode_is_told() -> None:
     with pytest.warns(UserWarning, match=r"in train mode.* results have no gradients; .*training=True"):
         tt_torch.compile_model(nn.Linear(4, 2), (X,))

@@ -36,6 +36,7 @@ from tt_torch.driver.dynamic_shapes import DynamicShapes, family_of, resized
 from tt_torch.driver.executor import Executor
 from tt_torch.driver.family import Family
 from tt_torch.driver.observer import Observer
+from tt_torch.driver.overlaps import overlapping
 from tt_torch.driver.package.saving import programs_of
 from tt_torch.driver.program import Program
 from tt_torch.driver.shards import has_shards
@@ -210,6 +211,7 @@ def _compiled_for(
         capture = _captured(model, call)
         inputs = inputs_of(model, capture, call)
         run, executor, programs, metadata = _compiled(capture, inputs, options)
+    _require_apart(inputs, metadata)
     if training and len(programs) == 1:
         raise CompileError(
             "nothing to train: no result is computed from a parameter or an argument that requires gradients"
@@ -318,6 +320,14 @@ def _compiled(
     for executor in (each for program in programs for each in (programs_of(program) or {}).values()):
         executor.executable.guarded = False
     return run, executors[0], programs, metadata
+
+
+def _require_apart(inputs: Sequence[Input], metadata: Metadata) -> None:
+    """Raises CompileError if AOTAutograd made one input of several, which overlap in memory and are written to."""
+    if len(metadata.input_info) < len(inputs):
+        group = overlapping([given.tensor for given in inputs])[0]
+        names = " and ".join(inputs[i].name for i in group.positions)
+        raise CompileError(f"the model writes to {names}, which overlap in memory; give each of them memory of its own")
 
 
 def _checked(run: Function, inputs: Sequence[Input], made: Compilation) -> Function:
