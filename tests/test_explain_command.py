@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -41,6 +43,9 @@ def needs(argument):
 
 def fails():
     raise FileNotFoundError("weights.pt")
+
+def only_modules():
+    return torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Sigmoid()), (torch.ones(4),)
 
 number = 1
 """
@@ -101,3 +106,10 @@ def test_a_file_that_fails_names_the_line(tmp_path: Path) -> None:
     (tmp_path / "bad.py").write_text("\n1 / 0")
     result = CliRunner().invoke(app, ["explain", f"{tmp_path / 'bad.py'}:f"])
     assert result.exit_code == 1 and "line 2: ZeroDivisionError" in result.output
+
+
+def test_modules_stand_for_lines_where_no_line_of_the_user_calls_them(file: Path) -> None:
+    """The command's own script, and typer below it, are no lines of the user."""
+    script = Path(sysconfig.get_path("scripts"), "tt-torch")
+    done = subprocess.run([script, "explain", f"{file}:only_modules"], capture_output=True, text=True, check=False)
+    assert "  2 ops at module 0, module 1; 16 bytes go" in done.stdout, done.stdout + done.stderr

@@ -15,6 +15,8 @@ from types import FrameType
 _OURS = str(Path(__file__).parent)
 _TORCH = str(Path(find_spec("torch").origin).parent)  # type: ignore[union-attr, arg-type]
 _LIBRARY = sysconfig.get_paths()["stdlib"]  # a virtual environment has packages below it, but no library
+_COMMAND = str(Path(sysconfig.get_path("scripts"), "tt-torch"))  # pip makes it, and it calls typer, which calls us
+_TYPER = str(Path(find_spec("typer").origin).parent)  # type: ignore[union-attr, arg-type]
 
 
 _hearing: list[list[Warning]] = []  # the lists of `told`
@@ -106,6 +108,7 @@ def _frames() -> Iterator[FrameType]:
 
 
 def _is_foreign(file: str) -> bool:
-    """Whether a file belongs neither to this package, nor to PyTorch, nor to Python's library."""
+    """Whether a file belongs neither to this package and its command, nor to PyTorch, nor to Python's library."""
     of_library = file.startswith(f"{_LIBRARY}/") and not is_installed(file)
-    return not is_pytorchs_or_ours(file) and not of_library and not file.startswith("<frozen ")
+    of_command = file == _COMMAND or file.startswith(f"{_TYPER}/")
+    return not (is_pytorchs_or_ours(file) or of_library or of_command or file.startswith("<frozen "))

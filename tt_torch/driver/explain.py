@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -21,6 +22,7 @@ from tt_torch.driver.observer import Observer
 from tt_torch.driver.partition import HostFallbackWarning, HostOp, HostProgram, computing, tensors
 from tt_torch.driver.program import Runner
 from tt_torch.dynamo import facts
+from tt_torch.dynamo.interface import module_path
 from tt_torch.dynamo.passes.rewriting import user_line
 from tt_torch.dynamo.tracing import traced_for_device
 from tt_torch.dynamo.types import Argument, Function
@@ -45,7 +47,10 @@ class Moved:
 
 @dataclass(frozen=True)
 class Graph:
-    """A graph that becomes a program: the number of its ATen ops, the user's lines, and the bytes that it moves."""
+    """A graph that becomes a program: the number of its ATen ops, the user's lines, and the bytes that it moves.
+
+    A module of PyTorch stands for the line where no line of the user's code calls it.
+    """
 
     ops: int
     lines: tuple[str, ...]
@@ -140,7 +145,7 @@ class _Found:
 
     def _compiled(self, gm: fx.GraphModule, roles: Sequence[str], runner: Runner) -> None:
         nodes = computing(gm.graph)
-        lines = tuple(dict.fromkeys(user_line(node) for node in nodes))
+        lines = tuple(dict.fromkeys(_place(node) for node in nodes))
         graph = runner.outer.graph if isinstance(runner, HostProgram) else gm.graph
         crossing = _between_programs(graph) if isinstance(runner, HostProgram) else _border(graph)
         self.graphs.append(Graph(len(nodes), lines, _moved(graph, *crossing, roles)))
@@ -186,3 +191,9 @@ def _section(name: str, found: Sequence[object]) -> Iterator[str]:
     yield f"{name}: {len(found)}"
     for entry in found:
         yield f"  {entry}"
+
+
+def _place(node: fx.Node) -> str:
+    """The user's line, or the module for an op that no line of the user's code calls, as in `tt-torch explain`."""
+    line = user_line(node)
+    return line if re.search(r":\d+$", line) else f"module {module_path(node)}".rstrip()
