@@ -34,6 +34,19 @@ def test_programs_with_their_steps_and_cache_hits(cache):
     made = tt_torch.compile_report()
     assert made.seconds - seconds > first.seconds + second.seconds > 0
     assert f"{first.name}, compiled" in repr(report.CompileReport([first, second], 1.0))
+    assert repr(report.CompileReport([first], 1.0)).startswith("1 program, 1.00 s")
+
+
+@torch.compiler.assume_constant_result  # so Dynamo calls it while it traces
+def traced_slowly() -> float:
+    time.sleep(0.3)
+    return 2.0
+
+
+def test_the_trace_of_dynamo_is_counted():
+    seconds = tt_torch.compile_report().seconds
+    torch.compile(lambda x: x + traced_slowly(), backend="tt")(torch.randn(3))
+    assert tt_torch.compile_report().seconds - seconds > 0.3
 
 
 def test_a_refused_part_is_in_the_report():

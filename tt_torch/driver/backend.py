@@ -61,7 +61,7 @@ from tt_torch.torch_private.aot import (
     without_mkldnn,
     without_random_states,
 )
-from tt_torch.torch_private.dynamo import RestartAnalysis
+from tt_torch.torch_private.dynamo import RestartAnalysis, compiled_within
 from tt_torch.torch_private.graph_breaks import told_of_graph_breaks
 from tt_torch.torch_private.tensors import DataDependentOutputException, DynamicOutputShapeException
 from tt_torch.torch_private.tracing import GuardOnDataDependentSymNode
@@ -74,6 +74,7 @@ VALUES_DECIDE = (DataDependentOutputException, DynamicOutputShapeException, Guar
 
 @told_of_graph_breaks(tell)
 @traced_for_device
+@compiled_within(lambda frame: compiling())
 def backend(
     gm: GraphModule, example_inputs: Sequence[object], options: Options = None, mode: str | None = None
 ) -> Function:

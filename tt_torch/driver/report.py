@@ -38,8 +38,8 @@ class ProgramReport:
 class CompileReport:
     """The programs in the order of their compilation, and the seconds of all compilations.
 
-    `seconds` also counts AOTAutograd's trace, the choice of ops for the host, and loading the programs. It does not
-    count Dynamo's trace, which comes before.
+    `seconds` also counts the traces of Dynamo and AOTAutograd, the choice of ops for the host, and loading the
+    programs.
     """
 
     programs: list[ProgramReport]
@@ -56,9 +56,10 @@ class CompileReport:
 
     def __repr__(self) -> str:
         own = sum(program.seconds for program in self.programs)
-        lines = [f"{len(self.programs)} programs, {self.seconds:.2f} s", "", f"{'seconds':>8}  step"]
+        count = "1 program" if len(self.programs) == 1 else f"{len(self.programs)} programs"
+        lines = [f"{count}, {self.seconds:.2f} s", "", f"{'seconds':>8}  step"]
         lines += [f"{seconds:8.2f}  {step}" for step, seconds in list(self.steps.items())[:8]]
-        lines += [f"{max(self.seconds - own, 0):8.2f}  around the steps: trace, choice of host ops, loading"]
+        lines += [f"{max(self.seconds - own, 0):8.2f}  around the steps: traces, choice of host ops, loading"]
         lines += ["", f"{'seconds':>8}  {'ops':>5}  program"]
         longest = sorted(self.programs, key=lambda program: -program.seconds)
         lines += [f"{p.seconds:8.2f}  {p.ops:5}  {p.name}, {p.outcome}" for p in longest[:10]]
