@@ -86,6 +86,7 @@ def test_a_model_that_eager_cannot_run_is_an_error(tmp_path):
     assert result.exit_code == 1
     record = json.loads(output.read_text())
     assert record["verdict"] == "error" and record["message"].startswith("eager PyTorch raises TypeError: ")
+    assert "pcc" not in record, "nothing was compared"
 
 
 def test_a_file_without_models(tmp_path):

@@ -98,6 +98,7 @@ def check_model(module: torch.nn.Module, arguments: Arguments, compiler: str = "
     if eager.error is not None:
         message = f"eager PyTorch raises {type(eager.error).__name__}: {_first_line(eager.error)}"
         verdict = {"verdict": "error", "error": type(eager.error).__name__, "message": message[:_MESSAGE_CHARACTERS]}
+        figures.clear()
     if figures and not figures["pcc"] >= REQUIRED_PCC:
         message = f"PCC {figures['pcc']:.6f}, required {REQUIRED_PCC}"
         verdict = {"verdict": "wrong", "error": "Mismatch", "message": message}
