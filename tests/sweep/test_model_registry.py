@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 
 import pytest
@@ -45,6 +46,16 @@ def test_random_values_reach_every_parameter_and_statistic():
     after = module.state_dict()
     assert all((after[name] != value).all() for name, value in before.items())
     assert module[0].weight.std().item() == pytest.approx(27**-0.5, rel=0.3)
+
+
+def test_a_model_of_the_user_keeps_its_weights(tmp_path, monkeypatch):
+    net = "net = nn.Linear(2, 2)\nMODELS = [Model('net', lambda: (net, {'input': ones(1, 2)}))]\n"
+    (tmp_path / "trained_models.py").write_text(FILE.partition("class")[0] + net)
+    monkeypatch.syspath_prepend(tmp_path)
+    net = importlib.import_module("trained_models").net
+    before = net.weight.detach().clone()
+    assert run_model("net", "trained_models", "tt-torch")["verdict"] == "match"
+    assert (net.weight == before).all()
 
 
 @pytest.mark.slow

@@ -73,7 +73,8 @@ def _made(name: str, source: str) -> tuple[torch.nn.Module, Inputs, Config]:
     (row,) = (row for row in load(source) if row.name == name)
     torch.manual_seed(0)
     module, inputs = _checked(row.make(), name, source)
-    randomize(module)
+    if not source:  # a user's model keeps its weights, which may be trained
+        randomize(module)
     parameters = sum(p.numel() for p in module.parameters())
     return module, inputs, {"group": row.group, "config": row.config, "parameters": parameters}
 
