@@ -62,6 +62,11 @@ def test_paths_exist(page: Path) -> None:
     assert [path for path in named if path not in made and not (ROOT / path).exists()] == []
 
 
+def test_folders_of_the_picture_exist() -> None:
+    folders = re.findall(r"([\w/]+)/<", (ROOT / "docs" / "flow.svg").read_text())
+    assert folders and not [folder for folder in folders if not (ROOT / "tt_torch" / folder).is_dir()]
+
+
 @pytest.mark.slow
 def test_snippets_run(tmp_path: Path) -> None:
     programs = []
