@@ -127,6 +127,8 @@ QUIRKS = (
     Quirk(re.compile("scaled_dot_product_attention"), _is_not_finite),
     # The gradient at NaN is 0 or NaN in the vector loop, and another one in the loop over the remaining elements.
     Quirk(re.compile(r"hardtanh|\b[cs]?elu\(|hardswish|relu6|hardshrink|softshrink|logit"), _has_nan),
+    # The same for a bound that is NaN.
+    Quirk(re.compile(r"hardtanh\(.*\bnan\b"), _always),
     # The result of the kernel for gradients has the order of its input in memory. The other kernel's result does not.
     Quirk(re.compile("max_pool1d"), _is_permuted),
     # The kernel sorts by `<`, so a NaN can stay at any place: [2, nan, 1] has the mode 1, and [nan, 2, 1] has NaN.
