@@ -19,6 +19,7 @@ from tests.driver.test_aot_calls import Batch, Pair, X, nested
 from tests.driver.test_package_files import changed, paths
 from tests.driver.test_packages import ReturnsWeights, Tied
 from tests.fuzz_files.packages import unpacked
+from tt_torch.driver.containers import parts_of
 from tt_torch.driver.package.contents import MANIFEST
 from tt_torch.errors import (
     ArgumentError,
@@ -82,6 +83,9 @@ def test_parts_of_containers_have_names(package: Callable[..., Package]) -> None
     assert set(run(package(lambda x: BaseModelOutput(x * 2), X), x=X)) == {"result.last_hidden_state"}
     found = run(package(lambda x: {1: x * 2, None: (Pair(x + 1, 3), []), "x": x}, X), x=X)
     same(found, **{"result[1]": X * 2, "result[None][0].first": X + 1, "result['x']": X})
+    keys = ("a'b", 'a"b', "a'b\"c\\\n", True, 1.5, "é")
+    found = run(package(lambda x: dict.fromkeys(keys, x * 2), X), x=X)
+    assert set(found) == {name for name, _ in parts_of(dict.fromkeys(keys), "result")} - {"result"}
     values, indices = torch.max(X, 0)
     same(run(package(lambda x: torch.max(x, 0), X), x=X), **{"result[0]": values, "result[1]": indices})
 

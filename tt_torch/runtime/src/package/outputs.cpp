@@ -39,11 +39,30 @@ class Namer {
 
   // The place of a part, as Python writes it: `.logits`, `['ids']` or `[0]`.
   static std::string suffix(const Json& key, bool is_class) {
+    if (key.is_boolean()) return key.get<bool>() ? "[True]" : "[False]";
     if (!key.is_string()) return "[" + (key.is_null() ? "None" : key.dump()) + "]";
     const std::string word = text(key);
-    if (!is_class) return "['" + word + "']";
+    if (!is_class) return "[" + quoted(word) + "]";
     return std::ranges::all_of(word, [](char c) { return c >= '0' && c <= '9'; }) ? "[" + word + "]"
                                                                                   : "." + word;
+  }
+
+  // A text as Python's `repr` writes it: in double quotes if it has single ones only.
+  static std::string quoted(const std::string& word) {
+    const char quote = word.find('\'') != word.npos && word.find('"') == word.npos ? '"' : '\'';
+    std::string written(1, quote);
+    for (const char c : word) {
+      if (c == quote || c == '\\') written += '\\';
+      if (c == '\n')
+        written += "\\n";
+      else if (c == '\r')
+        written += "\\r";
+      else if (c == '\t')
+        written += "\\t";
+      else
+        written += c;
+    }
+    return written + quote;
   }
 
   void visit_leaf(const std::string& kind, const Json& value, const std::string& name) {
