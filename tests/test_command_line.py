@@ -98,6 +98,20 @@ def test_a_mistake_is_one_line(words: list[str], said: str) -> None:
     assert result.exit_code == 2 and is_one_line(result) and said in result.stderr, result.output
 
 
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        ("bad.mlir", "Unable to parse module assembly: error: "),
+        ("bad.py:made", "a number depends on values: Could not"),
+    ],
+)
+def test_an_error_of_several_lines_is_one_line(model: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "bad.mlir").write_text("no module")
+    (tmp_path / "bad.py").write_text("import torch\n\ndef made():\n    return lambda x: x.unique(), (torch.ones(4),)\n")
+    result = invoke("compile", str(tmp_path / model))
+    assert result.exit_code == 1 and is_one_line(result) and said in result.stderr, result.output
+
+
 def test_a_port_that_is_taken_is_one_line() -> None:
     with socket.socket() as server:
         server.bind(("localhost", 0))

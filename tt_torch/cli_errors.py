@@ -26,8 +26,14 @@ def one_line_errors(file: Path | None = None) -> Iterator[None]:
         raise
     except (TTTorchError, OSError) as error:
         name = f"{file}: " if file and isinstance(error, BinaryFormatError) else ""
-        print(f"error: {name}{error}", file=sys.stderr)
+        print(f"error: {name}{_in_one_line(error)}", file=sys.stderr)
         raise typer.Exit(2 if isinstance(error, ConfigError) else 1) from None
+
+
+def _in_one_line(error: Exception) -> str:
+    """The lines of a message as one, without further paragraphs, in which PyTorch explains how to debug it."""
+    lines = str(error).strip().partition("\n\n")[0].splitlines()
+    return "; ".join(line.strip() for line in lines).replace(":; ", ": ")
 
 
 def needs(extra: str) -> None:
