@@ -187,6 +187,7 @@ ACTIVATIONS = {
     "Rsqrt": torch.rsqrt, "Log": torch.log, "Log1p": torch.log1p, "Expm1": torch.expm1, "Sin": torch.sin,
     "Cos": torch.cos, "Sign": torch.sign, "Floor": torch.floor, "Ceil": torch.ceil,
     "Round": torch.round, "LogicalNotUnary": torch.logical_not, "Relu": torch.relu, "Gelu": F.gelu,
+    "Tan": torch.tan,
 }  # fmt: skip
 
 

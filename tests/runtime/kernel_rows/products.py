@@ -57,8 +57,10 @@ def sides(padding):
 
 
 FUSED = {name.capitalize() or None: function for name, function in FUNCTIONS.items()}
-FUSED |= {"LeakyRelu": F.leaky_relu, "Identity": lambda y: y}
-SCALES = {"Relu6": 9, "Exp": 0.25}  # Relu6 needs sums above six; Exp enlarges the rounding of large sums
+FUSED |= {"LeakyRelu": F.leaky_relu, "Identity": lambda y: y, "Atan": torch.atan, "Erf": torch.erf, "Erfc": torch.erfc}
+FUSED |= {"Exp2": torch.exp2, "Log2": torch.log2, "Log10": torch.log10, "Recip": torch.reciprocal}
+POSITIVE = ("Sqrt", "Log2", "Log10", "Recip")
+SCALES = {"Relu6": 9, "Exp": 0.25, "Exp2": 0.25}  # Relu6 needs sums above six; Exp enlarges the rounding of large sums
 
 
 def conv2d(
@@ -67,7 +69,7 @@ def conv2d(
 ):  # fmt: skip
     x, w = randn(1, 1, 84, 8) * scale, randn(6, 8 // groups, *kernel) / 4
     operands = {"input": x, "weight": w} | ({"bias": randn(1, 1, 1, 6)} if bias else {})
-    if activation == "Sqrt":
+    if activation in POSITIVE:
         operands = {name: operand.abs() for name, operand in operands.items()}
     function = FUSED[activation]
 

@@ -37,6 +37,14 @@ const std::map<std::string, Activation>& activations() {
       {"ceil", {[](const Tensor& t) { return at::ceil(t); }, "", ""}},
       {"logical_not", {[](const Tensor& t) { return at::logical_not(t); }, "", ""}},
       {"softplus", {[](const Tensor& t) { return at::softplus(t); }, "", ""}},
+      {"tan", {[](const Tensor& t) { return at::tan(t); }, "", ""}},
+      {"atan", {[](const Tensor& t) { return at::atan(t); }, "", ""}},
+      {"erf", {[](const Tensor& t) { return at::erf(t); }, "", ""}},
+      {"erfc", {[](const Tensor& t) { return at::erfc(t); }, "", ""}},
+      {"recip", {[](const Tensor& t) { return at::reciprocal(t); }, "", ""}},
+      {"log2", {[](const Tensor& t) { return at::log2(t); }, "", ""}},
+      {"log10", {[](const Tensor& t) { return at::log10(t); }, "", ""}},
+      {"exp2", {[](const Tensor& t) { return at::exp2(t); }, "", ""}},
   };
   return rows;
 }
@@ -54,7 +62,11 @@ constexpr wire::Named<const char*> names_by_type[] = {
     {"Expm1", "expm1"},     {"Rsqrt", "rsqrt"},
     {"Sin", "sin"},         {"Cos", "cos"},
     {"Sign", "sign"},       {"Floor", "floor"},
-    {"Ceil", "ceil"},       {"LogicalNotUnary", "logical_not"}};
+    {"Ceil", "ceil"},       {"LogicalNotUnary", "logical_not"},
+    {"Tan", "tan"},         {"Atan", "atan"},
+    {"Erf", "erf"},         {"Erfc", "erfc"},
+    {"Recip", "recip"},     {"Log2", "log2"},
+    {"Log10", "log10"},     {"Exp2", "exp2"}};
 
 }  // namespace
 
