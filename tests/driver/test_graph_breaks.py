@@ -377,3 +377,11 @@ def test_errors_that_dynamo_is_told_to_suppress_are_logged() -> None:
     with torch._dynamo.config.patch(suppress_errors=True), TestCase().assertLogs("torch._dynamo") as logged:
         torch.testing.assert_close(strict(printing)(X), printing(X))
     assert "GraphBreakError" in "".join(logged.output)
+
+
+def test_the_reason_of_a_break_is_not_a_list_of_all_backends() -> None:
+    """PyTorch's dispatcher lists what it knows in its error, in some 10,000 characters."""
+    told = pytest.warns(GraphBreakWarning, match=r"Could not run 'aten::empty_strided'.* \.\.\.$")
+    with told as warned, pytest.raises(RuntimeError, match="quantized"):
+        torch.compile(lambda x: (x * 2).to(torch.quint8), backend="tt")(X)
+    assert max(len(str(warning.message)) for warning in warned) < 700

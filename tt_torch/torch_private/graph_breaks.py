@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -130,6 +131,9 @@ _SKIPPED = re.compile(
 _LOGGED = re.compile(r"^logging\.Logger method|^Attempted to call function marked as skipped\n.*`_warnings\.warn`")
 
 
+_LONGEST = 600  # characters of a reason
+
+
 def _is_asked_for(message: str, left: Left, file: str) -> bool:
     """Whether somebody asks for a break. `file` has the innermost line.
 
@@ -151,7 +155,9 @@ def _is_of_the_program(error: Exception) -> bool:
 
 
 def _reason(message: str) -> str:
-    """The kind and the explanation in a message of Dynamo, without its hints and its context for developers."""
+    """The kind and the explanation in a message of Dynamo, without its hints and its context for developers. An error
+    of PyTorch's dispatcher has lists of all backends, so the text ends after _LONGEST characters."""
     kind, _, rest = message.partition("\n  Explanation: ")
     explanation = rest.partition("\n  Hint: ")[0].partition("\n\n")[0]
-    return " ".join((f"{kind}: {explanation}" if explanation else kind.partition("\n\n")[0]).split())
+    whole = f"{kind}: {explanation}" if explanation else kind.partition("\n\n")[0]
+    return textwrap.shorten(whole, _LONGEST, placeholder=" ...")
