@@ -142,7 +142,7 @@ def together(names: list[str]) -> Callable[..., list[torch.Tensor]]:
 
 
 def unmoved(x: torch.Tensor) -> list[torch.Tensor]:
-    """The vector itself, as torch.Tensor methods return it that move nothing."""
+    """A vector, and the results of methods that move none of its elements."""
     return [x, x.squeeze(), x.transpose(0, -1), x.split(len(x))[0], x[torch.arange(len(x))]]
 
 

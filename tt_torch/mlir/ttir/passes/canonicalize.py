@@ -73,8 +73,8 @@ def permute(op: Op, b: Builder) -> Value | None:
 
 @RULES.rewrites("ttir.permute")
 def permute_of_columns(op: Op, b: Builder) -> Value | None:
-    """A permute leaves out dimensions of size 1 if one of them is among the last two, where it is padded to a tile.
-    Permutes of an einsum have such dimensions, and are one permute without the reshapes between them."""
+    """A permute leaves out dimensions of size 1 if one of them is among the last two, where it is padded to a tile. The
+    permutes of an einsum have such dimensions. Without them, several permutes become one."""
     (x,), (result,), permutation = op.operands, op.results, ods.attr(op, "permutation")
     kept = [p for p in permutation if shape(x)[p] != 1]
     if 1 not in (*shape(x)[-2:], *shape(result)[-2:]) or len(kept) == len(permutation):
@@ -138,7 +138,7 @@ def _shape_without_broadcast(operand: Value) -> list[int] | None:
     return [1] if splat(operand) is not None and math.prod(shape(operand)) > 1 else None
 
 
-# They hold for NaN, too. Other comparisons have no opposites there.
+# Each is the negation of the other one, also for NaN. Other comparisons have no opposite for NaN.
 OPPOSITES = {"ttir.ne": "ttir.eq", "ttir.eq": "ttir.ne"}
 
 
