@@ -24,7 +24,8 @@ ERROR = re.compile(r"^    (aten\.\S+ is not supported in stage [\w-]+)$", re.MUL
 TESTS = re.compile(r'^    source env/activate && pytest (.+) -k "?([^"\n]+)"?$', re.MULTILINE)
 TEXT = {".cpp", ".h", ".json", ".md", ".mlir", ".py", ".toml", ".txt"}
 # The page excludes these from the search: tables that come from tt-mlir, test data, names of ops in StableHLO and ONNX,
-# functions of complex numbers, and the list of ops that eager PyTorch runs.
+# functions of complex numbers, the list of ops that eager PyTorch runs, and functions that are part of other ops in the
+# binaries of other compilers.
 ELSEWHERE = (
     *("tt_torch/wire/schemas/", "tests/data/", "tests/mlir/edge_rows.py", "tests/mlir/spec_programs.py"),
     *(
@@ -35,6 +36,7 @@ ELSEWHERE = (
     ),
     *("tt_torch/mlir/stablehlo/by_pytorch.py", "tests/mlir/test_complex_stablehlo.py", "tests/op_table_complex.py"),
     "tt_torch/device/src/ops.h",
+    *("tt_torch/runtime/src/kernels/activations.cpp", "tests/runtime/test_plugin_binaries.py"),
 )
 # A call of PyTorch's function, in other ops and in tests.
 USE = r"(?<!composites)\.{name}_?\("
