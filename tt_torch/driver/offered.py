@@ -1,4 +1,5 @@
-"""What other packages offer to the driver, as entry points of one group. This imports no compiler."""
+"""Other packages offer functions to the driver, as entry points of one group. This module finds them, and imports no
+compiler."""
 
 from __future__ import annotations
 

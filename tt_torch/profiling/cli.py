@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import sysconfig
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -18,6 +17,13 @@ import typer
 from tt_torch.cli_errors import one_line_errors
 from tt_torch.command_line import AsJson, Program, check_program
 
+# Runs the command of this installation, wherever its script is.
+_TT_TORCH = """
+import sys
+from importlib.metadata import entry_points
+sys.argv[0] = "tt-torch"
+entry_points(group="console_scripts")["tt-torch"].load()()
+"""
 Folder = Annotated[Path, typer.Argument(exists=True, file_okay=False, help="a folder of tt-torch profile")]
 
 
@@ -35,7 +41,7 @@ def profile(
     from tt_torch.profiling.text import show
 
     if Path(program[0]).suffix == ".ttpkg":
-        command = [str(Path(sysconfig.get_path("scripts")) / "tt-torch"), "run", *program]
+        command = [sys.executable, "-c", _TT_TORCH, "run", *program]
     else:
         check_program(program)
         command = [sys.executable, *program]

@@ -41,8 +41,8 @@ def sources(graph: Graph) -> dict[str, Source]:
 
 
 def of_location(location: str) -> Source:
-    """What a location in a binary tells by itself: the ATen op and the user's line, but no module. The file may be one
-    of another machine, and then its text is not shown."""
+    """The source that a location in a binary gives: the ATen op and the user's line, but no module. If this machine
+    does not have the file, the code of the line is empty."""
     lines = locations.lines(location)[::-1]  # the innermost one last
     position = user_code.innermost([file for file, _ in lines])
     file, line = ("", 0) if position is None else lines[position]
