@@ -112,6 +112,30 @@ def test_an_error_of_several_lines_is_one_line(model: str, said: str, tmp_path: 
     assert result.exit_code == 1 and is_one_line(result) and said in result.stderr, result.output
 
 
+WARNS = """
+import sys, warnings
+import typer
+from tt_torch import command_line
+
+app = typer.Typer(cls=command_line.Commands)
+app.callback()(lambda: None)
+
+@app.command()
+def warn(file: str):
+    warnings.warn_explicit("mind", UserWarning, file, 3)
+
+sys.argv[1] = sys.argv[1] or command_line.__file__
+sys.argv.insert(1, "warn")
+app()
+"""
+
+
+@pytest.mark.parametrize(("file", "said"), [("", "warning: mind\n"), ("net.py", "net.py:3: UserWarning: mind\n")])
+def test_a_warning_names_no_line_of_ours(file: str, said: str) -> None:
+    done = subprocess.run([sys.executable, "-c", WARNS, file], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", said)
+
+
 def test_a_port_that_is_taken_is_one_line() -> None:
     with socket.socket() as server:
         server.bind(("localhost", 0))

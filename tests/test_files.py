@@ -102,6 +102,11 @@ def test_a_failing_write_leaves_the_old_file(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["file"]
 
 
+def test_a_folder_that_takes_no_file_is_named() -> None:
+    with pytest.raises(OSError, match=r": '/proc/1'$"):
+        write("/proc/1/file", b"new")
+
+
 KILLED = """
 import os, signal, sys
 from pathlib import Path

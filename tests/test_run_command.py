@@ -178,7 +178,7 @@ def test_onnx(tmp_path: Path) -> None:
         ("net.py:other", "net.ttpkg", 2, "net.py has no function other"),
         ("bad.mlir", "bad.ttnn", 1, "the file is not an MLIR module of the known dialects"),
         ("bad.onnx", "bad.ttnn", 1, "bad.onnx is no ONNX model"),
-        ("bad.pt2", "bad.ttpkg", 1, "bad.pt2 is no program of torch.export"),
+        ("bad.pt2", "bad.ttpkg", 1, "error: bad.pt2 is no program of torch.export: it is no complete zip file"),
     ],
 )
 def test_what_cannot_be_compiled(

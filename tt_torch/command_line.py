@@ -7,7 +7,8 @@ import importlib.util
 import json
 import os
 import sys
-from collections.abc import Collection, Sequence
+import warnings
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -36,7 +37,8 @@ class Commands(typer.core.TyperGroup):
     def main(self, *args: Any, **options: Any) -> Any:
         _leave_out_types_of_flags(self)
         try:
-            status = super().main(*args, **{**options, "standalone_mode": False})
+            with _warnings_without_our_lines():
+                status = super().main(*args, **{**options, "standalone_mode": False})
             sys.stdout.flush()
         except _USAGE_ERROR as error:
             status = 2
@@ -51,6 +53,22 @@ class Commands(typer.core.TyperGroup):
             # Python writes the rest of the output when it ends, and would complain.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(status or 0)
+
+
+@contextlib.contextmanager
+def _warnings_without_our_lines() -> Iterator[None]:
+    """Prints a warning for which no line of a user is to blame as one line, without the line of this package."""
+    usual = warnings.formatwarning
+
+    def shown(message: Any, category: type[Warning], filename: str, lineno: int, line: str | None = None) -> str:
+        ours = Path(filename).is_relative_to(Path(__file__).parent)
+        return f"warning: {message}\n" if ours else usual(message, category, filename, lineno, line)
+
+    warnings.formatwarning = shown
+    try:
+        yield
+    finally:
+        warnings.formatwarning = usual
 
 
 def _leave_out_types_of_flags(command: Any) -> None:

@@ -84,10 +84,14 @@ def _written(folder: Path, fill: Callable[[Path], object], rights: int | None = 
 
 @contextlib.contextmanager
 def _temporary(folder: Path, rights: int) -> Iterator[Path]:
-    """A new file. Its lock tells other processes that somebody still writes to it."""
+    """A new file. Its lock tells other processes that somebody still writes to it. Errors name the folder, because
+    nobody knows the name of this file."""
     while True:
         temporary = folder / f"{_TEMPORARY}{secrets.token_hex(8)}"
-        descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, rights)
+        try:
+            descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, rights)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(folder)) from None
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             if not temporary.exists():

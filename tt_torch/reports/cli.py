@@ -100,7 +100,7 @@ def pages(
         written = op_pages(_latest(Database(db, create=False), commit))
         for name, text in written.items():
             write(output / name, text.encode())
-    print(f"{output}: {len(written)} pages")
+    print(f"{output}: {len(written)} files")
 
 
 @app.command()

@@ -70,11 +70,15 @@ def _pytorch(source: str) -> CompiledModel:
 
 def _exported(source: Path) -> CompiledModel:
     """A program of torch.export, for arguments like its example. Its open dimensions get the sizes of the example."""
+    import zipfile
+
     import torch
 
     import tt_torch
     from tt_torch.errors import CompileError
 
+    if not zipfile.is_zipfile(source):  # PyTorch would print a traceback before it raises an error
+        raise CompileError(f"{source} is no program of torch.export: it is no complete zip file")
     try:
         program = torch.export.load(source)
     except Exception as error:  # it raises errors of zip files, of JSON, of its own and others
