@@ -264,6 +264,18 @@ def test_terms_of_the_size_of_one_may_cancel() -> None:
     assert wrong(replace(steep, outputs=("v0",), trains=True), "compile") == check.MATCH
 
 
+def test_a_sum_with_a_rounded_product_may_be_zero() -> None:
+    made = program("x.sub(y, alpha=0.1)", "v0.bool()", x=torch.tensor([0.1621, 8.0]), y=torch.tensor([1.61, 8.0]))
+    (expected,) = replace(made, outputs=("v1",)).function()(*made.inputs.values())
+    moved = []
+    for seed in range(8):
+        with OtherRoundings(seed, bf16=True):
+            moved.append(replace(made, outputs=("v1",)).function()(*made.inputs.values())[0])
+    assert expected.tolist() == [True, True]
+    assert difference(torch.tensor([False, True]), expected, moved) == ""
+    assert "(1 wrong)" in difference(torch.tensor([True, False]), expected, moved)
+
+
 def test_moved_numbers_are_exact() -> None:
     made = program("x[1:].flip(0)", x=torch.tensor([1.0, 2.0, 3.0]))
     (expected,) = made.function()(*made.inputs.values())

@@ -49,6 +49,20 @@ def test_rounded_once(name: str, dtype: torch.dtype) -> None:
     torch.testing.assert_close(got, expected)
 
 
+def test_functions_with_zeros_and_poles_keep_their_digits_in_a_bf16_program() -> None:
+    """Near a zero or a pole, the steps of a formula cancel. The numbers are no numbers of bfloat16."""
+    x = torch.tensor([1.001, 1.999, 2.004, -2.457, 1.4616, -0.5041, -3.997, 459.7457, -1118.32, 0.4991, 0.9971])
+
+    def function(x: torch.Tensor, chances: torch.Tensor) -> torch.Tensor:
+        rows = [getattr(torch.special, name)(chances) for name in ("logit", "erfinv", "ndtri", "log_ndtr")]
+        return torch.cat([torch.lgamma(x), torch.digamma(x), torch.sinc(x), *rows])
+
+    options = {"compiler_config": CompilerConfig(fallback="error", dtype="bf16")}
+    chances = torch.tensor([0.4991, 0.5003, 0.9971, 0.003])
+    got = torch.compile(function, backend=tt_torch.backend, options=options)(x, chances)
+    torch.testing.assert_close(got, function(x, chances), rtol=2**-8, atol=1e-6)
+
+
 SCALARS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "threshold": lambda x: F.threshold(x, 0.1, 5.0),
     "threshold beyond float16": lambda x: F.threshold(x, 70000.0, 0.3),

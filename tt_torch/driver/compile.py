@@ -19,6 +19,7 @@ from tt_torch.config import CompileDepth, CompilerConfig
 from tt_torch.driver import report
 from tt_torch.driver.cache.binaries import binary_of
 from tt_torch.driver.executor import CompiledProgram
+from tt_torch.dynamo.decompositions.chebyshev import IN_FLOAT32
 from tt_torch.dynamo.interface import module_path, weight_name
 from tt_torch.dynamo.passes import run_passes
 from tt_torch.dynamo.passes.rewriting import copied
@@ -31,6 +32,7 @@ from tt_torch.mlir.functions import block, main
 from tt_torch.mlir.layer_names import write_names
 from tt_torch.mlir.mesh import mesh_of, set_mesh
 from tt_torch.mlir.stablehlo.importer import import_graph
+from tt_torch.mlir.ttir.passes.apply_dtype import keep_float32
 from tt_torch.mlir.ttnn.to_binary import translate
 from tt_torch.torch_private.tensors import is_non_overlapping_and_dense_or_false
 from tt_torch.tt_mlir import compiler as tt_mlir
@@ -83,6 +85,8 @@ def _compiled(
         set_mesh(module, config.mesh_shape)
     if config.names_layers:
         write_names(module, *_layer_names(gm.graph, compiled.kinds))
+    if config.dtype == "bf16" and config.compiler == "tt-torch":  # tt-mlir does not know this note
+        keep_float32(module, [n.name for n in gm.graph.nodes if str(n.meta.get("original_aten")) in IN_FLOAT32])
     dump("TORCH", module)
     _lower(module, ["STABLEHLO"], config, timings, dump)
     if config.compile_depth != CompileDepth.STABLEHLO:

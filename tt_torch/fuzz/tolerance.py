@@ -52,6 +52,7 @@ _OF_ONE: dict[Any, Callable[[Sequence[Any]], tuple[torch.Tensor | float, torch.d
     torch.ops.aten._log_softmax: lambda args: (1.0, None),
     torch.ops.aten.gelu_backward: lambda args: (args[0], torch.float32),
 }
+_SUMS = {getattr(torch.ops.aten, name) for name in ("add", "add_", "sub", "sub_")}
 # Ops that add many numbers to one, and round after each of them.
 _ACCUMULATE = {
     getattr(torch.ops.aten, name)
@@ -113,7 +114,10 @@ class OtherRoundings(TorchDispatchMode):
         kwargs = kwargs or {}
         if self._generator is None and op.overloadpacket in _NEARLY:
             return _NEARLY[op.overloadpacket](*args, **kwargs, apart=2 * _units(self._device))
+        size = args[0].abs() if op.overloadpacket in _SUMS and kwargs.get("alpha", 1) != 1 else None
         result = _product(op, self._operands(op, args, kwargs), kwargs)
+        if self._generator is not None and size is not None and _is_float(result):
+            self._cancel(result, size)
         # `log_softmax` of integers without elements has integers, and is no error.
         if self._generator is not None and op.overloadpacket in _OF_ONE and _is_float(result):
             result = self._beside_one(result, *_OF_ONE[op.overloadpacket](args))
@@ -158,6 +162,13 @@ class OtherRoundings(TorchDispatchMode):
         if self._generator is not None:
             changed &= torch.rand(x.shape, generator=self._generator) < 0.5
         return torch.where(changed, -moved, moved)
+
+    def _cancel(self, x: torch.Tensor, size: torch.Tensor) -> None:
+        """Sets some results to zero: a sum that is as small as two rounding errors of its first term, and has a rounded
+        product as its other one. In bfloat16, 0.162 - 0.1 * 1.61 may be zero."""
+        unit = _units(max(self._device, x.dtype, key=lambda dtype: torch.finfo(dtype).eps))
+        small = x.abs() <= 2 * unit * size
+        x.masked_fill_(small & (torch.rand(x.shape, generator=self._generator) < 0.5), 0.0)
 
     def _beside_one(self, x: torch.Tensor, size: torch.Tensor | float, dtype: torch.dtype | None) -> torch.Tensor:
         """A sum of terms of this size. Some of the results that are as small as a rounding error of the terms become

@@ -86,3 +86,24 @@ func.func @main(%x: tensor<4xf32>, %step: tensor<4xf32>) -> tensor<4xf32> {
   %3 = "ttir.exp"(%2) : (tensor<4xf32>) -> tensor<4xf32>
   return %3 : tensor<4xf32>
 }
+
+// -----
+
+// A module may name the nodes whose ops compute in float32. Booleans keep their type, and results stay as they are.
+// CHECK-LABEL: @main(
+module attributes {tt.in_float32 = ["log", "lt", "where"]} {
+  func.func @main(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+    // CHECK: [[L:%[0-9]+]] = "ttir.log"(%arg0) {tt.in_float32} : (tensor<4xf32>) -> tensor<4xf32>
+    %0 = "ttir.log"(%x) : (tensor<4xf32>) -> tensor<4xf32> loc("log: aten.log.default")
+    // CHECK: [[P:%[0-9]+]] = "ttir.lt"([[L]], %arg0) {{.*}} -> tensor<4xbf16>
+    %1 = "ttir.lt"(%0, %x) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xbf16> loc("lt: aten.lt.Tensor")
+    // CHECK: [[W:%[0-9]+]] = "ttir.where"([[P]], {{.*}} : (tensor<4xbf16>, tensor<4xf32>, tensor<4xf32>)
+    %2 = "ttir.where"(%1, %0, %x) : (tensor<4xbf16>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> loc("where: aten.where.self")
+    // CHECK-NEXT: [[C:%[0-9]+]] = "ttir.typecast"([[W]]) {dtype = bf16}
+    // CHECK: [[E:%[0-9]+]] = "ttir.exp"([[C]]) {{.*}} -> tensor<4xbf16>
+    %3 = "ttir.exp"(%2) : (tensor<4xf32>) -> tensor<4xf32> loc("exp: aten.exp.default")
+    // CHECK: [[R:%[0-9]+]] = "ttir.typecast"([[E]]) {dtype = f32}
+    // CHECK: return [[W]], [[R]]
+    return %2, %3 : tensor<4xf32>, tensor<4xf32>
+  }
+}

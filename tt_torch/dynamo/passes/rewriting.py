@@ -22,9 +22,9 @@ from tt_torch.torch_private.ops import OpOverload, schema
 
 # A rule gets a node and its arguments by schema name; it returns the node to take its place, or None.
 Rule: TypeAlias = Callable[[Node, Arguments], Node | None]
-# The metadata that says where a node comes from in the user's program. AOTAutograd gives the last one to nodes of a
-# backward graph.
-ORIGIN = ("stack_trace", "nn_module_stack", "fwd_nn_module_stack")
+# The metadata that says where a node comes from in the user's program. AOTAutograd gives the third one to nodes
+# of a backward graph. The last one is the op from whose decomposition the node is.
+ORIGIN = ("stack_trace", "nn_module_stack", "fwd_nn_module_stack", "original_aten")
 
 
 class Rules(ByOp[Rule]):

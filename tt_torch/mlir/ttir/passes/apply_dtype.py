@@ -1,10 +1,13 @@
 """The data-type policy: the floating-point type in which the program computes.
 
 Constants keep their types: const-eval computes in float32, for example a folded batch norm, and only its result is
-cast. Results of the program have the types of the model.
+cast. Results of the program have the types of the model. Ops of functions that lose most of their digits in bf16, such
+as `lgamma` near its zeros, stay in float32.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from torch_mlir import ir
 
@@ -12,11 +15,19 @@ from tt_torch.mlir.functions import main
 from tt_torch.mlir.rules import Builder, dtype, shape, tensor
 from tt_torch.mlir.ttir import dialect
 from tt_torch.mlir.ttir.constness import constant_values
-from tt_torch.mlir.types import Function, Value
+from tt_torch.mlir.types import Function, Op, Value
+from tt_torch.wire import locations
 
 ELEMENT = {"bf16": ir.BF16Type.get, "f32": ir.F32Type.get}
 FLOATS = (ir.BF16Type, ir.F32Type)
+TAKES_BOOLEANS = {f"ttir.{n}" for n in [*dialect.LOGICAL, "logical_not"]}
 PREDICATES = {f"ttir.{n}" for n in [*dialect.COMPARISONS, *dialect.LOGICAL, *dialect.UNARY_PREDICATES]}
+
+
+def keep_float32(module: ir.Module, nodes: Sequence[str]) -> None:
+    """Notes the FX nodes whose ops compute in float32 even if the policy is bf16."""
+    with module.context:
+        module.operation.attributes[dialect.IN_FLOAT32] = ir.ArrayAttr.get([ir.StringAttr.get(name) for name in nodes])
 
 
 def apply_dtype(module: ir.Module, policy: str | None) -> None:
@@ -28,7 +39,19 @@ def apply_dtype(module: ir.Module, policy: str | None) -> None:
         return
     function = main(module)
     with module.context, ir.Location.unknown():
+        if policy == "bf16":
+            _note_ops(module, function)
         _apply(function, ELEMENT[policy]())
+
+
+def _note_ops(module: ir.Module, function: Function) -> None:
+    """Notes the ops of the nodes that `keep_float32` names."""
+    noted = module.operation.attributes
+    nodes = {name.value for name in noted[dialect.IN_FLOAT32]} if dialect.IN_FLOAT32 in noted else set()
+    for op in function.regions[0].blocks[0].operations if nodes else ():
+        floats = [isinstance(dtype(value), ir.F32Type) for value in (*op.operands, *op.results)]
+        if any(floats) and not nodes.isdisjoint(locations.nodes(str(op.location))):
+            op.attributes[dialect.IN_FLOAT32] = ir.UnitAttr.get()
 
 
 def _apply(function: Function, target: ir.Type) -> None:
@@ -50,27 +73,39 @@ def _apply(function: Function, target: ir.Type) -> None:
                 op.erase()
 
 
-def _keeps_width(op: ir.Operation) -> bool:
+def _keeps_width(op: Op) -> bool:
     """Whether an op reads and makes floats of 32 bits, whatever the policy is."""
     return op.name == "ttir.bitcast_convert" or dialect.IN_FLOAT32 in op.attributes
 
 
-def _keep_width(op: ir.Operation, target: ir.Type) -> None:
-    """Casts the operands to float32, and the result to the target type where other ops read it."""
-    (result,), wide = op.results, ir.F32Type.get()
+def _keep_width(op: Op, target: ir.Type) -> None:
+    """Casts the operands to float32, and the results to the target type where other ops read them. The program returns
+    the results as they are."""
     with op.location:
-        for i, operand in enumerate(op.operands):
-            if isinstance(dtype(operand), ir.BF16Type):
+        for i, value in enumerate(op.operands):
+            if isinstance(dtype(value), ir.BF16Type) and not _takes_as_it_is(op, i):
                 with ir.InsertionPoint(op):
-                    op.operands[i] = Builder()("ttir.typecast", operand, dtype=wide)
-        users = {use.owner for use in result.uses if not _keeps_width(use.owner)}
-        if users and dtype(result) == wide != target:
-            with ir.InsertionPoint.after(op):
-                cast = Builder()("ttir.typecast", result, dtype=target)
-            for user in users:
-                for i, value in enumerate(user.operands):
-                    if value == result:
-                        user.operands[i] = cast
+                    op.operands[i] = Builder()("ttir.typecast", value, dtype=ir.F32Type.get())
+        for result in op.results:
+            users = {
+                use.owner for use in result.uses if not _keeps_width(use.owner) and use.owner.name != "func.return"
+            }
+            if users and isinstance(dtype(result), ir.F32Type) and dtype(result) != target:
+                _cast_for(users, result, target)
+
+
+def _cast_for(users: set[Op], value: Value, target: ir.Type) -> None:
+    with ir.InsertionPoint.after(value.owner):
+        cast = Builder()("ttir.typecast", value, dtype=target)
+    for user in users:
+        for i, operand in enumerate(user.operands):
+            if operand == value:
+                user.operands[i] = cast
+
+
+def _takes_as_it_is(op: Op, i: int) -> bool:
+    """Whether an operand is a boolean, or may have any type."""
+    return op.name in TAKES_BOOLEANS or op.name == "ttir.typecast" or (op.name == "ttir.where" and i == 0)
 
 
 def _cast_operands(op: ir.Operation, target: ir.Type, constant: set[Value], casts: dict[Value, Value]) -> None:
@@ -84,8 +119,9 @@ def _cast_operands(op: ir.Operation, target: ir.Type, constant: set[Value], cast
 def _cast(op: ir.Operation, values: list[Value], target: ir.Type, casts: dict[Value, Value]) -> None:
     """Casts the floats among `values` that `op` reads to `target`, except booleans and values that are cast already."""
     for i, value in enumerate(op.operands):
-        as_it_is = op.name == "ttir.typecast" or (op.name == "ttir.where" and i == 0)
-        if as_it_is or value not in values or not isinstance(dtype(value), FLOATS) or dtype(value) == target:
+        if value not in values or not isinstance(dtype(value), FLOATS) or dtype(value) == target:
+            continue
+        if op.name == "ttir.typecast" or (op.name == "ttir.where" and i == 0):
             continue
         if value not in casts:
             casts[value] = Builder()("ttir.typecast", value, dtype=target)
