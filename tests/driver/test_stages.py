@@ -11,6 +11,7 @@ from torch import nn
 
 import tt_torch
 from tt_torch import BackendOptions, CompilerConfig, runtime
+from tt_torch.driver.unmatched import DeviceMapWarning
 from tt_torch.errors import ConfigError, DeviceError, DeviceMapError
 from tt_torch.torch_private.dynamo import BackendCompilerFailed
 
@@ -120,6 +121,12 @@ def test_wrong_maps_are_errors() -> None:
     for wrong in ({"": "disk"}, {"": -1}, {"": True}, {3: 0}, [""]):
         with pytest.raises(ConfigError, match="device_map"):
             CompilerConfig(device_map=wrong)
+
+
+def test_an_entry_for_an_absent_module_is_told() -> None:
+    device_map = {"": 0, "blocks.1": 1, "blocks.7": 0, "blocks.1.ml": 1}
+    with pytest.warns(DeviceMapWarning, match=r"no op of this graph is in 'blocks\.7', 'blocks\.1\.ml'; did you mean"):
+        compiled(Model().eval(), device_map)(torch.randn(5, 8))
 
 
 def test_a_model_with_one_binary_has_no_stages() -> None:

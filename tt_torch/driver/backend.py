@@ -30,7 +30,7 @@ from tt_torch.driver.report import compiling
 from tt_torch.driver.shards import MeshExecutor, compile_sharded, has_shards
 from tt_torch.driver.sizes import numbers_read, once_per_size, with_examples
 from tt_torch.driver.stages import compile_in_stages
-from tt_torch.driver.unmatched import tell_unmatched
+from tt_torch.driver.unmatched import tell_idle, tell_unmatched
 from tt_torch.dynamo import input_forms, lost_gradients, python_kernels, repeated_elements
 from tt_torch.dynamo.buckets import symbols_of
 from tt_torch.dynamo.buckets.padding import Layouts
@@ -208,8 +208,9 @@ def _capture(
     def compile_forward(graph: GraphModule, inputs: Sequence[object]) -> Function:
         keep_saved_tensors(TracingContext.get().fw_metadata)
         name_inputs(graph, names)
-        if config.precision:
-            tell_unmatched(layer_names(graph.graph), config)
+        if config.precision or config.device_map:
+            tell_unmatched(found := layer_names(graph.graph), config)
+            tell_idle(found, config)
         on_mesh(graph)
         roles = _roles(len(inputs))
         if not _is_symbolic(graph):

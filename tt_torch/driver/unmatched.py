@@ -1,4 +1,4 @@
-"""Tells the user of entries of the option `precision` that match nothing."""
+"""Tells the user of entries of the options `precision` and `device_map` that match nothing."""
 
 from __future__ import annotations
 
@@ -12,6 +12,19 @@ from tt_torch.option_kinds import nearest
 
 class PrecisionWarning(UserWarning):
     """An entry of the option `precision` matches no module and no parameter of a graph."""
+
+
+class DeviceMapWarning(UserWarning):
+    """An entry of the option `device_map` is for a module that no op of a graph is in."""
+
+
+def tell_idle(names: Collection[str], config: CompilerConfig) -> None:
+    """Warns with DeviceMapWarning, once for all modules with an entry but without one of a graph's names."""
+    modules = [path for path, _ in config.device_map]
+    idle = [path for path in modules if path and not any(f"{name}.".startswith(f"{path}.") for name in names)]
+    if idle:
+        hint = nearest(idle[0], names)
+        user_code.warn(DeviceMapWarning(f"device_map: no op of this graph is in {', '.join(map(repr, idle))}{hint}"))
 
 
 def tell_unmatched(names: Collection[str], config: CompilerConfig) -> None:
