@@ -51,6 +51,18 @@ def test_fourier_transforms(inverse: int) -> None:
         np.testing.assert_allclose(got.numpy(), want, rtol=1e-5, atol=1e-6)
 
 
+def test_products_with_a_factor() -> None:
+    forms = [(more, turned) for more in ((), ("z",)) for turned in (0, 1)]
+    nodes = [
+        node("Gemm", ["x", "y", *more], [f"{more} {turned}"], alpha=0.5, beta=2.0, transA=turned, transB=turned)
+        for more, turned in forms
+    ]
+    compared(nodes, {"x": X[0, 0, :, :4], "y": X[0, 1, :, :4], "z": X[0, 2, :, :4]})
+    integers = model_of([node("Gemm", ["i", "i"], ["y"], alpha=0.5)], {"i": np.ones((2, 2), "int32")}, ["y"])
+    with pytest.raises(UnsupportedOpError, match=r"Gemm[\s\S]*expected a factor of 1 for integers, got 0\.5"):
+        compile_onnx(integers)
+
+
 def test_norms() -> None:
     x = X.copy()
     x[0, 0] = 0

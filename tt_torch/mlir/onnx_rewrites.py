@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from tt_torch.mlir.onnx_corrections import FLOATS, refused
 from tt_torch.mlir.onnx_nodes import Facts, Nodes
 from tt_torch.mlir.onnx_places import PLACES
 from tt_torch.mlir.onnx_quantized import QUANTIZED
@@ -173,6 +174,17 @@ def _old_prelu(nodes: Nodes) -> bool:
     return True
 
 
+def _gemm(nodes: Nodes) -> bool:
+    """torch-mlir forgets the factor of a product to which nothing is added."""
+    factor = nodes.given.get("alpha", 1.0)
+    if nodes.operand(2) or factor == 1:
+        return False
+    x, kept = nodes.operand(0), {name: nodes.given.get(name, 0) for name in ("transA", "transB")}
+    if nodes.facts.types[x] not in FLOATS:
+        raise refused(nodes.node, f"expected a factor of 1 for integers, got {factor:g}")
+    return nodes.done(nodes.op("Mul", nodes.op("Gemm", *nodes.node.input[:2], **kept), nodes.constant(factor, like=x)))
+
+
 def _hardmax(nodes: Nodes) -> bool:
     """1 at the first of the largest elements along a dimension, 0 elsewhere."""
     x, axis = nodes.operand(0), nodes.given.get("axis", -1)
@@ -231,6 +243,7 @@ RULES: Rules = {
     "CumProd": _cumulative_product,
     "DFT": _dft,
     "Dropout": _dropout,
+    "Gemm": _gemm,
     "Hardmax": _hardmax,
     "LpNormalization": _lp_normalization,
     "LpPool": _lp_pool,
