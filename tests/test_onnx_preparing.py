@@ -172,6 +172,15 @@ def test_an_old_model_is_upgraded() -> None:
     compared([node("Softmax", ["x"], ["y"], axis=1)], {"x": X}, opset=11)
 
 
+@pytest.mark.parametrize("mode", ["nearest", "linear"])
+def test_sizes_of_an_old_model(mode: str) -> None:
+    """One dimension becomes larger and another one smaller. Upsample only makes them larger."""
+    for op, opset, factors in (("Upsample", 9, [1, 1, 1.5, 2.6]), ("Resize", 10, [1, 1, 0.6, 1.3])):
+        factor = numpy_helper.from_array(np.array(factors, "float32"))
+        nodes = [node("Constant", [], ["s"], value=factor), node(op, ["x", "s"], ["y"], mode=mode)]
+        compared(nodes, {"x": X[None]}, results=["y"], opset=opset)
+
+
 def test_slopes_of_an_old_model() -> None:
     """The slopes are along dimension 1, even if the last dimension has the same size."""
     x, slopes = X[..., :3], np.array([0.5, 2, -1], "float32")

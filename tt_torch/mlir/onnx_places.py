@@ -10,6 +10,7 @@ import numpy as np
 from tt_torch.mlir.onnx_corrections import FLOATS, refused
 from tt_torch.mlir.onnx_nodes import Nodes
 
+OLD_NEAREST = b"before opset 11"  # a mode of our own: rounds down, or up in a dimension that becomes smaller
 MOST_RESIZED = 4096  # elements along a dimension that Resize changes: its factors are found from a square matrix
 
 
@@ -145,6 +146,8 @@ def _matrix(nodes: Nodes, length: int, result: int, scale: float | None, region:
 
     dropped = ("axes", "keep_aspect_ratio_policy", "extrapolation_value")
     attributes = {name: value for name, value in nodes.given.items() if name not in dropped}
+    if attributes.get("nearest_mode") == OLD_NEAREST:
+        attributes["nearest_mode"] = "ceil" if scale is not None and scale < 1 else "floor"
     unit = np.eye(length, dtype=np.float32)
     if scale is not None and int(scale * length) < result:  # a policy rounds the size up: the last element is repeated
         if attributes.get("coordinate_transformation_mode", b"half_pixel") not in ENDLESS or _near_ends(attributes):

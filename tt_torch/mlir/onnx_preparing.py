@@ -10,12 +10,14 @@ import numpy as np
 from tt_torch.errors import CompileError
 from tt_torch.mlir.onnx_corrections import refused
 from tt_torch.mlir.onnx_folding import OF_SHAPES, constant, fold, graphs, reads
+from tt_torch.mlir.onnx_places import OLD_NEAREST
 from tt_torch.mlir.onnx_rewrites import OLD_RULES, rewrite
 
 if TYPE_CHECKING:
     import onnx
 
 OLDEST_OPSET = 15  # torch-mlir has rules for the forms of this opset and of later ones
+PLACES_ARE_CHOSEN = 11  # the first opset in which attributes of Resize say where its elements are
 # ONNX's own definition replaces these ops, because torch-mlir has no rule for them, or has rules only for some forms.
 EXPANDED = (
     "AffineGrid Attention CausalConvWithState CenterCropPad DynamicQuantizeLinear FlexAttention LinearAttention "
@@ -128,7 +130,8 @@ def _upgraded(model: onnx.ModelProto) -> onnx.ModelProto:
     """The model in an opset whose ops torch-mlir knows. `model` is changed. Raises CompileError if this fails."""
     from onnx.version_converter import convert_version
 
-    if all(one.domain or one.version >= OLDEST_OPSET for one in model.opset_import):
+    opsets = [one.version for one in model.opset_import if not one.domain and one.version < OLDEST_OPSET]
+    if not opsets:
         return model
     rewrite(model, OLD_RULES)
     try:
@@ -139,7 +142,19 @@ def _upgraded(model: onnx.ModelProto) -> onnx.ModelProto:
         raise CompileError(
             f"the conversion of the ONNX model to opset {OLDEST_OPSET} changes its inputs, as that of Scan 8"
         )
+    if opsets[0] < PLACES_ARE_CHOSEN:
+        _choose_places(made)
     return made
+
+
+def _choose_places(model: onnx.ModelProto) -> None:
+    """Says in each Resize where its elements were before opset 11. The converter leaves this to newer defaults."""
+    from onnx.helper import make_attribute
+
+    for node in _all_nodes(model.graph.node):
+        if node.op_type == "Resize":
+            node.attribute.append(make_attribute("coordinate_transformation_mode", "asymmetric"))
+            node.attribute.append(make_attribute("nearest_mode", OLD_NEAREST))
 
 
 def _expanded(model: onnx.ModelProto) -> onnx.ModelProto:
