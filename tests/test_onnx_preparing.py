@@ -168,8 +168,8 @@ def test_a_weight_is_no_constant_that_a_user_gives() -> None:
 
 
 def test_an_old_model_is_upgraded() -> None:
-    """The Softmax of an old opset is over all dimensions from `axis` on."""
-    compared([node("Softmax", ["x"], ["y"], axis=1)], {"x": X}, opset=11)
+    """The Softmax and the Hardmax of an old opset are over all dimensions from `axis` on."""
+    compared([node("Softmax", ["x"], ["y"], axis=1), node("Hardmax", ["x"], ["z"])], {"x": X}, opset=11)
 
 
 @pytest.mark.parametrize("mode", ["nearest", "linear"])

@@ -22,6 +22,7 @@ from tt_torch.mlir.onnx_sequences import SEQUENCES
 if TYPE_CHECKING:
     import onnx
 
+AXIS_IS_ONE = 13  # the first opset in which Hardmax is along one dimension
 AXIS_IS_OPERAND = 20  # the first opset in which the axis of DFT is no attribute
 SLOPES_ARE_BROADCAST = 7  # the first opset in which PRelu broadcasts its slopes like other operands
 
@@ -174,6 +175,16 @@ def _old_prelu(nodes: Nodes) -> bool:
     return True
 
 
+def _old_hardmax(nodes: Nodes) -> bool:
+    """Before opset 13, the largest element was that of all dimensions from `axis` on."""
+    x, shape = nodes.operand(0), nodes.facts.shapes[nodes.operand(0)]
+    if nodes.facts.opset >= AXIS_IS_ONE:
+        return False
+    rows = nodes.op("Flatten", x, axis=nodes.given.get("axis", 1))
+    nodes.op("Reshape", nodes.op("Hardmax", rows, axis=1), nodes.constant(shape), result=nodes.result)
+    return True
+
+
 def _gemm(nodes: Nodes) -> bool:
     """torch-mlir forgets the factor of a product to which nothing is added."""
     factor = nodes.given.get("alpha", 1.0)
@@ -231,7 +242,8 @@ def _dropout(nodes: Nodes) -> bool:
 
 
 Rules: TypeAlias = dict[str, Callable[[Nodes], bool]]
-OLD_RULES: Rules = {"PRelu": _old_prelu}  # applied before the conversion to a newer opset, which leaves these nodes
+# Applied before the conversion to a newer opset, which leaves these nodes as they are.
+OLD_RULES: Rules = {"Hardmax": _old_hardmax, "PRelu": _old_prelu}
 RULES: Rules = {
     **PLACES,
     **QUANTIZED,
