@@ -51,6 +51,15 @@ def test_fourier_transforms(inverse: int) -> None:
         np.testing.assert_allclose(got.numpy(), want, rtol=1e-5, atol=1e-6)
 
 
+def test_channels_become_blocks() -> None:
+    """torch-mlir is wrong in the mode CRD if the result has one channel, as that of a model for super-resolution."""
+    nodes = [
+        node("DepthToSpace", [x], [f"{x} {mode}"], blocksize=2, mode=mode) for x in "xy" for mode in ("DCR", "CRD")
+    ]
+    x = np.arange(96, dtype="float32")
+    compared(nodes, {"x": x[:48].reshape(2, 4, 2, 3), "y": x.reshape(2, 8, 3, 2)})
+
+
 def test_products_with_a_factor() -> None:
     forms = [(more, turned) for more in ((), ("z",)) for turned in (0, 1)]
     nodes = [

@@ -175,6 +175,18 @@ def _old_prelu(nodes: Nodes) -> bool:
     return True
 
 
+def _depth_to_space(nodes: Nodes) -> bool:
+    """The places in a block are the first part of a channel's number, or its last part in the mode CRD."""
+    x, size = nodes.operand(0), nodes.given["blocksize"]
+    batch, channels, height, width = nodes.facts.shapes[x]
+    last = nodes.given.get("mode", b"DCR") == b"CRD"
+    parts = [channels // size**2, size, size] if last else [size, size, channels // size**2]
+    apart = nodes.op("Reshape", x, nodes.constant([batch, *parts, height, width]))
+    moved = nodes.op("Transpose", apart, perm=[0, 1, 4, 2, 5, 3] if last else [0, 3, 4, 1, 5, 2])
+    shape = [batch, channels // size**2, height * size, width * size]
+    return nodes.done(nodes.op("Reshape", moved, nodes.constant(shape)))
+
+
 def _old_hardmax(nodes: Nodes) -> bool:
     """Before opset 13, the largest element was that of all dimensions from `axis` on."""
     x, shape = nodes.operand(0), nodes.facts.shapes[nodes.operand(0)]
@@ -254,6 +266,7 @@ RULES: Rules = {
     "Clip": _clip,
     "CumProd": _cumulative_product,
     "DFT": _dft,
+    "DepthToSpace": _depth_to_space,
     "Dropout": _dropout,
     "Gemm": _gemm,
     "Hardmax": _hardmax,
