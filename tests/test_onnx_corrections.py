@@ -50,6 +50,31 @@ def test_maxima_of_windows() -> None:
     compared(nodes, {"x": np.random.default_rng(0).standard_normal((1, 2, 7, 6)).astype("float32")})
 
 
+@pytest.mark.parametrize("kind", ["float32", "uint8"])
+def test_numbers_of_the_largest_elements(kind: str) -> None:
+    """They are counted through the whole input, which has several planes, and not through the padding."""
+    forms = [
+        ([0, 0, 0, 0], {"storage_order": 1}),
+        ([2, 1, 0, 1], {"ceil_mode": 1}),
+        ([1, 0, 1, 1], {"dilations": [1, 2]}),
+    ]
+    nodes, names = [], []
+    for number, (pads, more) in enumerate(forms):
+        names += [f"y{number}", f"i{number}"]
+        given = {"kernel_shape": [3, 2], "strides": [2, 1], "pads": pads}
+        nodes.append(helper.make_node("MaxPool", ["x"], names[-2:], **given, **more))
+    x = 20 * np.random.default_rng(0).standard_normal((2, 3, 6, 5)) + 99
+    compared(nodes, {"x": x.astype(kind)}, results=names)
+
+
+def test_pools_of_powers() -> None:
+    nodes = [pool("LpPool", f"{f}", f[0], f[1], pads=f[2], ceil_mode=f[3], p=3) for f in FORMS]
+    nodes += [pool("LpPool", auto, [2, 3], [2, 2], auto_pad=auto) for auto in ("SAME_UPPER", "SAME_LOWER", "VALID")]
+    nodes += [helper.make_node("GlobalLpPool", [x], [f"{x}{p}"], p=p) for x in ("x", "volume") for p in (1, 3)]
+    x = np.random.default_rng(0).standard_normal((1, 2, 7, 6)).astype("float32")
+    compared(nodes, {"x": x, "volume": x.reshape(1, 2, 7, 3, 2)})
+
+
 @pytest.mark.parametrize("counted", [0, 1])
 def test_averages_of_windows(counted: int) -> None:
     more = {"count_include_pad": counted}

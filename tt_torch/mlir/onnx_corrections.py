@@ -81,7 +81,7 @@ def _mod(node: onnx.NodeProto, _: Known) -> list[onnx.NodeProto]:
 
 
 @dataclass(frozen=True)
-class _Windows:
+class Windows:
     """The windows of a pool along one dimension. In ceil_mode, `end` is the padding at the end that they need."""
 
     length: int
@@ -119,7 +119,7 @@ class _Windows:
         return inside[places].sum(axis=1)
 
 
-def _windows(node: onnx.NodeProto, known: Known) -> list[_Windows]:
+def windows_of(node: onnx.NodeProto, known: Known) -> list[Windows]:
     if node.input[0] not in known:
         raise refused(node, "the sizes of its input must be known")
     given, size = _attributes(node), known[node.input[0]][1][2:]
@@ -133,7 +133,7 @@ def _windows(node: onnx.NodeProto, known: Known) -> list[_Windows]:
         pads = [half[end] for end in (0, 1) for half in halves]
     ceil = bool(given.get("ceil_mode", 0)) and not automatic.startswith(b"SAME")
     values = zip(size, kernel, strides, dilations, pads[: len(size)], pads[len(size) :], strict=True)
-    return [_Windows(n, k, s, d, begin, end, ceil) for n, k, s, d, begin, end in values]
+    return [Windows(n, k, s, d, begin, end, ceil) for n, k, s, d, begin, end in values]
 
 
 def _same(length: int, size: int, stride: int, dilation: int, upper: bool) -> tuple[int, int]:
@@ -148,7 +148,7 @@ def _max_pool(node: onnx.NodeProto, known: Known) -> list[onnx.NodeProto]:
 
     kind = known.get(node.input[0], (0, []))[0]
     pool = (
-        _pool(node, node.input[0], node.output, _windows(node, known)) if _attributes(node).get("ceil_mode") else node
+        _pool(node, node.input[0], node.output, windows_of(node, known)) if _attributes(node).get("ceil_mode") else node
     )
     if kind not in BYTES or len(node.output) > 1:
         return [pool]
@@ -175,7 +175,7 @@ def _average_pool(node: onnx.NodeProto, known: Known) -> list[onnx.NodeProto]:
     padded = given.get("ceil_mode", 0) or any(given.get("pads", [])) or given.get("auto_pad", b"") not in UNPADDED
     if not padded and not by_slices:
         return [node]
-    windows, (result,) = _windows(node, known), node.output
+    windows, (result,) = windows_of(node, known), node.output
     parts = [w.counted(given.get("count_include_pad", 0)) / w.size for w in windows]
     part = reduce(np.multiply.outer, parts)[None, None].astype(tensor_dtype_to_np_dtype(known[node.input[0]][0]))
     pads = np.array([0, 0, *(w.begin for w in windows), 0, 0, *(w.end for w in windows)])
@@ -189,12 +189,12 @@ def _average_pool(node: onnx.NodeProto, known: Known) -> list[onnx.NodeProto]:
     ]
 
 
-def _averages_of_pool(node: onnx.NodeProto, x: str, result: str, windows: Sequence[_Windows]) -> list[onnx.NodeProto]:
+def _averages_of_pool(node: onnx.NodeProto, x: str, result: str, windows: Sequence[Windows]) -> list[onnx.NodeProto]:
     """The averages as one pool. The input `x` already has its padding."""
     return [_pool(node, x, [result], [replace(w, begin=0, given_end=0, ceil=False) for w in windows])]
 
 
-def _averages(node: onnx.NodeProto, x: str, result: str, windows: Sequence[_Windows]) -> list[onnx.NodeProto]:
+def _averages(node: onnx.NodeProto, x: str, result: str, windows: Sequence[Windows]) -> list[onnx.NodeProto]:
     """The averages as sums of slices. Each dimension is summed in turn, and the sum is divided by the window's size."""
     from onnx.helper import make_node
     from onnx.numpy_helper import from_array
@@ -219,7 +219,7 @@ def _averages(node: onnx.NodeProto, x: str, result: str, windows: Sequence[_Wind
     return made
 
 
-def _pool(node: onnx.NodeProto, source: str, results: Sequence[str], windows: Sequence[_Windows]) -> onnx.NodeProto:
+def _pool(node: onnx.NodeProto, source: str, results: Sequence[str], windows: Sequence[Windows]) -> onnx.NodeProto:
     """A node like the given one, but without ceil_mode and with the padding of the windows."""
     from onnx.helper import make_attribute, make_node
 

@@ -13,6 +13,7 @@ import numpy as np
 from tt_torch.mlir.onnx_corrections import FLOATS, refused
 from tt_torch.mlir.onnx_nodes import Facts, Nodes
 from tt_torch.mlir.onnx_places import PLACES
+from tt_torch.mlir.onnx_pools import POOLS
 from tt_torch.mlir.onnx_quantized import QUANTIZED
 from tt_torch.mlir.onnx_recurrent import recurrent
 from tt_torch.mlir.onnx_sampling import SAMPLING
@@ -54,18 +55,6 @@ def _lp_normalization(nodes: Nodes) -> bool:
     norm = total if nodes.given.get("p", 2) == 1 else nodes.op("Sqrt", total)
     zero = nodes.op("Equal", norm, nodes.constant(0, like=x))
     return nodes.done(nodes.op("Div", x, nodes.op("Where", zero, nodes.constant(1, like=x), norm)))
-
-
-def _lp_pool(nodes: Nodes) -> bool:
-    """The p-th root of the sum of p-th powers, which is their average times the size of the window."""
-    if nodes.given.get("ceil_mode", 0):
-        return False
-    x, p = nodes.operand(0), float(nodes.given.get("p", 2))
-    power = nodes.op("Pow", nodes.op("Abs", x), nodes.constant(p, like=x))
-    kept = {name: value for name, value in nodes.given.items() if name not in ("p", "ceil_mode")}
-    average = nodes.op("AveragePool", power, **kept, count_include_pad=1)
-    total = nodes.op("Mul", average, nodes.constant(np.prod(nodes.given["kernel_shape"]), like=x))
-    return nodes.done(nodes.op("Pow", total, nodes.constant(1 / p, like=x)))
 
 
 def _of_small_integers(nodes: Nodes) -> bool:
@@ -258,6 +247,7 @@ Rules: TypeAlias = dict[str, Callable[[Nodes], bool]]
 OLD_RULES: Rules = {"Hardmax": _old_hardmax, "PRelu": _old_prelu}
 RULES: Rules = {
     **PLACES,
+    **POOLS,
     **QUANTIZED,
     **SAMPLING,
     **SCATTERING,
@@ -271,7 +261,6 @@ RULES: Rules = {
     "Gemm": _gemm,
     "Hardmax": _hardmax,
     "LpNormalization": _lp_normalization,
-    "LpPool": _lp_pool,
     "OneHot": _one_hot,
     "ReduceMax": _of_small_integers,
     "ReduceMin": _of_small_integers,
