@@ -7,6 +7,7 @@ import onnx
 import pytest
 import torch
 from onnx import TensorProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
 from onnx_programs import compared, model_of
 
 from tt_torch.driver.onnx import compile_onnx
@@ -149,6 +150,15 @@ def test_an_op_whose_operand_is_left_out_is_expanded() -> None:
     compared(nodes, dict(zip("qkvp", x, strict=True)), opset=24, by_reference=True)
 
 
+def test_an_op_with_an_initializer_or_a_default_is_expanded() -> None:
+    nodes = [node("RMSNormalization", ["x", "scale"], ["y"]), node("Swish", ["x"], ["z"])]
+    model = model_of(nodes, {"x": X}, ["y", "z"], opset=24)
+    model.graph.initializer.append(numpy_helper.from_array(X[0, 0], "scale"))
+    expected = ReferenceEvaluator(model).run(None, {"x": X})
+    for got, want in zip(compile_onnx(model)(torch.from_numpy(X)), expected, strict=True):
+        np.testing.assert_allclose(got.numpy(), want, rtol=1e-5)
+
+
 def test_weights_and_large_values_are_no_constants() -> None:
     nodes = [node("Mul", ["w", "w"], ["y"]), value("n", [1 << 20]), node("ConstantOfShape", ["n"], ["large"])]
     model = model_of(nodes, {}, ["y", "large"])
@@ -199,6 +209,9 @@ def test_models_that_are_not_valid_are_compile_errors() -> None:
     outside = [value("i", [9]), node("Shape", ["x"], ["s"]), node("Gather", ["s", "i"], ["y"])]
     with pytest.raises(UnsupportedOpError, match="reference evaluator cannot compute it: index 9 is out of bounds"):
         compile_onnx(model_of(outside, {"x": X}, ["y"]))
+    wrong = model_of([node("MeanVarianceNormalization", ["x"], ["y"])], {"x": X}, ["y"])  # over dimensions 0, 2 and 3
+    with pytest.raises(CompileError, match=r"torch-mlir cannot read the ONNX model: .*axis must be in"):
+        compile_onnx(wrong)
     texts = model_of([node("Identity", ["x"], ["y"])], {"x": X}, ["y"])
     texts.graph.input[0].type.tensor_type.elem_type = TensorProto.STRING
     with pytest.raises(CompileError, match="'x' of the ONNX model has the type string, which the device does not have"):

@@ -184,13 +184,14 @@ def other_type(value: onnx.ValueInfoProto) -> str:
 
 def _imported(model: onnx.ModelProto) -> ir.Module:
     """The model in the torch dialect, with ONNX's ops, as the function `main`. Raises CompileError if this fails."""
+    from onnx.shape_inference import InferenceError
     from torch_mlir.extras import onnx_importer
 
     info = onnx_importer.ModelInfo(model)
     module = info.create_module(context=make_context())
     try:
         onnx_importer.NodeImporter.define_function(info.main_graph, module.operation).import_all()
-    except onnx_importer.OnnxImportError as error:
+    except (onnx_importer.OnnxImportError, InferenceError) as error:
         raise CompileError(f"torch-mlir cannot read the ONNX model: {error}") from error
     for function in module.body.operations:
         if function.name.value == model.graph.name:

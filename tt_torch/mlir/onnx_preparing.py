@@ -159,6 +159,7 @@ def _choose_places(model: onnx.ModelProto) -> None:
 
 def _expanded(model: onnx.ModelProto) -> onnx.ModelProto:
     """The model, in which nodes replace the calls of its own functions and the ops in EXPANDED. Raises CompileError."""
+    from onnx.helper import make_tensor_value_info
     from onnx.inliner import inline_local_functions, inline_selected_functions
     from onnx.shape_inference import infer_shapes
 
@@ -167,10 +168,28 @@ def _expanded(model: onnx.ModelProto) -> onnx.ModelProto:
     if not any(node.op_type in EXPANDED for node in _all_nodes(model.graph.node)):
         return model
     typed = infer_shapes(model)
-    # The inliner asks for the types of all operands, also of operands that are left out, whose name is "".
+    # The inliner asks for the types of all operands, also of initializers, and of operands that are left out, whose
+    # name is "".
     typed.graph.value_info.add(name="").type.tensor_type.SetInParent()
+    given = {value.name for value in typed.graph.input}
+    values = [value for value in typed.graph.initializer if value.name not in given]
+    typed.graph.value_info.extend(make_tensor_value_info(one.name, one.data_type, one.dims) for one in values)
+    _write_defaults(typed)
     chosen = [(domain, name) for name in EXPANDED for domain in DOMAINS]
     try:
         return inline_selected_functions(typed, chosen, False, True)
     except RuntimeError as error:
         raise CompileError(f"ONNX cannot write an op of the model as its function: {error}") from error
+
+
+def _write_defaults(model: onnx.ModelProto) -> None:
+    """Writes the default values of attributes in the nodes that become functions, which the inliner does not do."""
+    from onnx.defs import get_schema
+
+    opsets = {one.domain: one.version for one in model.opset_import}
+    for node in _all_nodes(model.graph.node):
+        if node.op_type in EXPANDED and node.domain in DOMAINS:
+            schema = get_schema(node.op_type, opsets[node.domain], node.domain)
+            own = {attribute.name for attribute in node.attribute}
+            defaults = [one.default_value for name, one in schema.attributes.items() if name not in own]
+            node.attribute.extend(value for value in defaults if value.name)
