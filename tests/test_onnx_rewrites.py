@@ -35,6 +35,22 @@ def test_cumulative_products() -> None:
         np.testing.assert_allclose(got.numpy(), want, rtol=1e-5)
 
 
+def test_cumulative_sums() -> None:
+    """An element that is not finite changes only the sums that have it."""
+    x, forms = X.copy(), list(itertools.product((1, -2), (0, 1), (0, 1)))
+    x[0, 0, 1, 2], x[1, 1, 2, 0] = np.inf, np.nan
+    nodes = [value("1", 1), value("-2", -2), node("CumSum", ["none", "1"], ["no sum"])]
+    nodes += [node("CumSum", ["x", f"{a}"], [f"y{a}{r}{e}"], reverse=r, exclusive=e) for a, r, e in forms]
+    compared(nodes, {"x": x, "none": X[:, :0]}, results=["no sum", *(f"y{a}{r}{e}" for a, r, e in forms)])
+
+
+def test_channels_around_a_channel() -> None:
+    """Windows of two and four channels have no middle. ONNX Runtime refuses them, and the reference evaluator computes
+    as many channels as there are pictures."""
+    nodes = [node("LRN", ["x"], [f"y{size}"], size=size, alpha=0.5) for size in (2, 3, 4)]
+    compared(nodes, {"x": X.ravel()[:96].reshape(4, 4, 2, 3)}, by_reference=True)
+
+
 @pytest.mark.parametrize("inverse", [0, 1])
 def test_fourier_transforms(inverse: int) -> None:
     """Transforms are longer and shorter than the input, along two dimensions, of real and of complex numbers."""

@@ -86,16 +86,47 @@ def _cumulative_product(nodes: Nodes) -> bool:
     return nodes.done(product)
 
 
-def _shifted(nodes: Nodes, x: str, shape: list[int], dim: int, step: int, reverse: bool) -> str:
-    """The elements `step` places before each place, or after it if `reverse` is true. Missing elements are ones."""
+def _cumulative_sum(nodes: Nodes) -> bool:
+    """If the element of a place itself does not count, sums are moved by one place. torch-mlir subtracts the element
+    instead, which gives NaN for an infinite one."""
+    x, axis, reverse = nodes.operand(0), nodes.value(1), nodes.given.get("reverse", 0)
+    if axis is None:
+        return False
+    shape, dim = nodes.facts.shapes[x], int(axis.reshape(()))
+    if 0 in shape:
+        return nodes.done(x)
+    if not nodes.given.get("exclusive", 0):
+        return False
+    sums = nodes.op("CumSum", x, nodes.operand(1), reverse=reverse)
+    return nodes.done(_shifted(nodes, sums, shape, dim, 1, bool(reverse), 0))
+
+
+def _shifted(nodes: Nodes, x: str, shape: list[int], dim: int, step: int, reverse: bool, fill: int = 1) -> str:
+    """The elements `step` places before each place, or after it if `reverse` is true. Missing elements are `fill`."""
     length = shape[dim]
     step = min(step, length)
-    ones = nodes.constant(
-        np.ones([step if i == dim % len(shape) else n for i, n in enumerate(shape)]), nodes.operand(0)
+    missing = nodes.constant(
+        np.full([step if i == dim % len(shape) else n for i, n in enumerate(shape)], fill), nodes.operand(0)
     )
     first, last = (step, length) if reverse else (0, length - step)
     kept = nodes.op("Slice", x, *(nodes.constant([number]) for number in (first, last, dim)))
-    return nodes.op("Concat", *((kept, ones) if reverse else (ones, kept)), axis=dim)
+    return nodes.op("Concat", *((kept, missing) if reverse else (missing, kept)), axis=dim)
+
+
+def _local_response(nodes: Nodes) -> bool:
+    """A window of an even number of channels has one more channel behind its middle. torch-mlir has one more before it,
+    so it gets the channels in the opposite order."""
+    x = nodes.operand(0)
+    if nodes.given["size"] % 2:
+        return False
+    turned = nodes.constant(np.arange(nodes.facts.shapes[x][1])[::-1].copy())
+    result = nodes.op("LRN", nodes.op("Gather", x, turned, axis=1), **nodes.given)
+    return nodes.done(nodes.op("Gather", result, turned, axis=1))
+
+
+def _softsign(nodes: Nodes) -> bool:
+    x = nodes.operand(0)
+    return nodes.done(nodes.op("Div", x, nodes.op("Add", nodes.op("Abs", x), nodes.constant(1, like=x))))
 
 
 def _product(nodes: Nodes, x: str, axis: int, matrix: np.ndarray, rank: int, like: str) -> str:
@@ -255,13 +286,16 @@ RULES: Rules = {
     **dict.fromkeys(("GRU", "LSTM", "RNN"), recurrent),
     "Clip": _clip,
     "CumProd": _cumulative_product,
+    "CumSum": _cumulative_sum,
     "DFT": _dft,
     "DepthToSpace": _depth_to_space,
     "Dropout": _dropout,
     "Gemm": _gemm,
     "Hardmax": _hardmax,
+    "LRN": _local_response,
     "LpNormalization": _lp_normalization,
     "OneHot": _one_hot,
     "ReduceMax": _of_small_integers,
     "ReduceMin": _of_small_integers,
+    "Softsign": _softsign,
 }
