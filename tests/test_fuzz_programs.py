@@ -264,6 +264,10 @@ def test_terms_of_the_size_of_one_may_cancel() -> None:
     assert wrong(replace(steep, outputs=("v0",), trains=True), "compile") == check.MATCH
 
 
+def test_a_number_by_which_a_result_jumps_is_rounded_to_the_dtype_of_the_device() -> None:
+    assert wrong(program("torch.fmod(x, 0.001)", x=torch.arange(-4, 5)), "bf16") == check.MATCH
+
+
 def test_a_sum_with_a_rounded_product_may_be_zero() -> None:
     made = program("x.sub(y, alpha=0.1)", "v0.bool()", x=torch.tensor([0.1621, 8.0]), y=torch.tensor([1.61, 8.0]))
     (expected,) = replace(made, outputs=("v1",)).function()(*made.inputs.values())

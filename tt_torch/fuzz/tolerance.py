@@ -52,6 +52,11 @@ _OF_ONE: dict[Any, Callable[[Sequence[Any]], tuple[torch.Tensor | float, torch.d
     torch.ops.aten._log_softmax: lambda args: (1.0, None),
     torch.ops.aten.gelu_backward: lambda args: (args[0], torch.float32),
 }
+# Ops whose result jumps with a Python number. The device rounds the number to its dtype: bfloat16 has no 0.001.
+_BY_NUMBER = {
+    getattr(torch.ops.aten, name)
+    for name in "fmod fmod_ remainder remainder_ floor_divide floor_divide_ div div_ lt le gt ge".split()
+}
 _SUMS = {getattr(torch.ops.aten, name) for name in ("add", "add_", "sub", "sub_")}
 # Ops that add many numbers to one, and round after each of them.
 _ACCUMULATE = {
@@ -114,6 +119,8 @@ class OtherRoundings(TorchDispatchMode):
         kwargs = kwargs or {}
         if self._generator is None and op.overloadpacket in _NEARLY:
             return _NEARLY[op.overloadpacket](*args, **kwargs, apart=2 * _units(self._device))
+        if self._generator is None and op.overloadpacket in _BY_NUMBER:
+            args = [torch.tensor(x, dtype=self._device).item() if isinstance(x, float) else x for x in args]
         size = args[0].abs() if op.overloadpacket in _SUMS and kwargs.get("alpha", 1) != 1 else None
         result = _product(op, self._operands(op, args, kwargs), kwargs)
         if self._generator is not None and size is not None and _is_float(result):
