@@ -23,7 +23,7 @@ from tt_torch.torch_private.dynamo import TorchRuntimeError
 from tt_torch.torch_private.tensors import storage_of
 
 MATCH, REFUSED, AS_TRACED, IN_DTYPE = "match", "refused", "as-traced", "in-dtype"
-_OUT_OF_RANGE = re.compile("out of (DATA )?bounds|out of range")
+_OUT_OF_RANGE = re.compile("out of (DATA )?bounds|out of range|without overflow")
 NO_FINDING = (MATCH, REFUSED, AS_TRACED, IN_DTYPE)
 
 
@@ -203,7 +203,7 @@ def _of_shape_functions(function: Function, inputs: Sequence[torch.Tensor], trai
 
 
 def _moved(function: Function, inputs: Sequence[torch.Tensor], trains: bool, roundings: OtherRoundings) -> list[Seen]:
-    """Eager's results with other roundings; none if an index that they change is out of range."""
+    """Eager's results with other roundings; none if an index or an integer that they change is out of range."""
     try:
         with roundings:
             return run(function, roundings.converted(inputs), EAGER, trains)
