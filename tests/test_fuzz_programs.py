@@ -112,6 +112,11 @@ def test_what_a_fourier_transform_leaves_of_zero_may_be_zero() -> None:
     (expected,) = made.function()(*made.inputs.values())
     assert difference(torch.tensor([False, False, True, False, True, False]), expected, others(made)) == ""
     assert "at [2]" in difference(torch.zeros(6, dtype=torch.bool), expected, others(made))
+    equal = program("torch.fft.rfft(x).real", "v0.bool()", x=torch.full((9,), 1.3))
+    (expected,) = equal.function()(*equal.inputs.values())
+    assert expected.tolist() == [True, False, False, False, False]
+    assert difference(torch.ones(5, dtype=torch.bool), expected, others(equal)) == ""
+    assert "at [0]" in difference(torch.zeros(5, dtype=torch.bool), expected, others(equal))
 
 
 def test_an_error_of_an_index_that_other_roundings_have_too_is_no_finding(monkeypatch: pytest.MonkeyPatch) -> None:

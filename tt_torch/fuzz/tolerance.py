@@ -185,12 +185,15 @@ class OtherRoundings(TorchDispatchMode):
         return torch.where((x.abs() <= unit.abs()) & (zero < 0.5), 0.0, x + (error * 2 - 1) * unit).to(x.dtype)
 
     def _cancelled(self, x: torch.Tensor) -> torch.Tensor:
-        """Numbers as small as a rounding error of the largest one. Some of them become zero, because a transform in
-        other steps may cancel exactly."""
+        """Numbers as small as a rounding error of the largest one. None, half or all of them become zero, and the others
+        another such number, because a transform in other steps may cancel exactly, or not."""
         if self._generator is None or x.numel() == 0:
             return x
-        left = x.abs() <= _units(x.dtype) * x.abs().nan_to_num(0.0, 0.0).max()
-        return torch.where(left & (torch.rand(x.shape, generator=self._generator) < 0.5), torch.zeros_like(x), x)
+        unit = _units(x.dtype) * x.abs().nan_to_num(0.0, 0.0).max()
+        zero, error = (torch.rand(x.shape, generator=self._generator) for _ in range(2))
+        share = torch.randint(3, (), generator=self._generator) / 2
+        rest = torch.where(zero < share, 0.0, x + (error * 2 - 1) * unit)
+        return torch.where(x.abs() <= unit, rest, x).to(x.dtype)
 
     def _moved(self, value: torch.Tensor, exact: bool) -> torch.Tensor:
         if value.is_complex():
