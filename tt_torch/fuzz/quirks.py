@@ -154,6 +154,8 @@ QUIRKS = (
     Quirk(re.compile(r"sub\(.*alpha=-9223372036854775808"), _always),
     # The matrix product multiplies an operand, or the sum of products, by `alpha`: 0 * inf is NaN.
     Quirk(re.compile(r"addmm\(.*alpha=(-?inf|nan|1e-45)"), _always),
+    # With 0, some kernels leave the product out, and others multiply by it.
+    Quirk(re.compile(r"(addmm|addmv|bmm)\(.*alpha=-?0(\.0)?\b(?!\.)"), _is_not_finite),
     # A product that is added in one step does not leave float32 before the addition. A product with `beta` may be left
     # out, as with 0, or be one with a denormal number.
     Quirk(re.compile("(alpha|beta)=1e-45"), _always),

@@ -185,8 +185,8 @@ class OtherRoundings(TorchDispatchMode):
         return torch.where((x.abs() <= unit.abs()) & (zero < 0.5), 0.0, x + (error * 2 - 1) * unit).to(x.dtype)
 
     def _cancelled(self, x: torch.Tensor) -> torch.Tensor:
-        """Numbers as small as a rounding error of the largest one. None, half or all of them become zero, and the others
-        another such number, because a transform in other steps may cancel exactly, or not."""
+        """Numbers as small as a rounding error of the largest one. None, half or all of them become zero, and the
+        others another such number, because a transform in other steps may cancel exactly, or not."""
         if self._generator is None or x.numel() == 0:
             return x
         unit = _units(x.dtype) * x.abs().nan_to_num(0.0, 0.0).max()
