@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import torch
 
@@ -16,7 +17,9 @@ from tt_torch.config import CompilerConfig
 from tt_torch.driver.devices import Device, Program
 from tt_torch.driver.offered import offered
 from tt_torch.errors import DeviceError, InexactError
+from tt_torch.runtime.mesh import Sharding
 
+Shardings: TypeAlias = tuple[list[Sharding], list[Sharding]]  # of inputs, and of results
 KEPT = ("parameter", "constant")  # the roles of inputs that are copied to the device once
 
 
@@ -40,6 +43,7 @@ class CompiledProgram:
     compare_weights: bool = False  # the option of this name
     updates: dict[int, int] = field(default_factory=dict)  # for a result that is the new value of an input: this input
     is_for_mesh: bool = False  # whether several chips run it
+    shardings: Shardings | None = None  # how whole inputs and results lie on several chips
 
 
 class Executor:
@@ -62,7 +66,7 @@ class Executor:
             if math.prod(binary.programs[0].mesh_shape) > 1:
                 from tt_torch.runtime.mesh_executable import MeshExecutable
 
-                return MeshExecutable(binary, 0, self.device)
+                return MeshExecutable(binary, 0, self.device, *(self.compiled.shardings or ()))
             return runtime.Executable(binary, 0, self.device)
         return self.device.load(self.compiled.binary)
 

@@ -30,13 +30,15 @@ from tt_torch.errors import CompileError, UnsupportedOpError
 from tt_torch.flow import MAIN, Flow, HostCall
 from tt_torch.mlir.functions import argument_kinds, main, mark_arguments, returned
 from tt_torch.mlir.layer_names import write_names
-from tt_torch.mlir.mesh import mesh_of
+from tt_torch.mlir.mesh import Mesh, mesh_of
 from tt_torch.mlir.reading import Source, read_stablehlo
 from tt_torch.mlir.splitting import split
 from tt_torch.mlir.stablehlo.dtypes import DTYPES
 from tt_torch.mlir.stablehlo.manual import WHOLE
+from tt_torch.mlir.stablehlo.shardy_passes import shardings_of
 from tt_torch.mlir.types import Value
 from tt_torch.runtime import Binary
+from tt_torch.runtime.mesh import Sharding, whole_shape
 
 # The device has 32 bits for these.
 LARGEST = torch.finfo(torch.float32).max
@@ -63,11 +65,12 @@ def compile_stablehlo(
     not have. The program of one chip of a mesh also raises CompileError.
 
     Parts that each chip computes by itself (`sdy.manual_computation`, JAX's `shard_map`) make it a program for a mesh,
-    which takes and returns whole tensors. Then `device` has as many chips.
+    which takes and returns whole tensors. Then `device` has as many chips. Annotations that split values over several
+    chips do the same. They need JAX: without it, they raise ExtraMissingError.
     """
     chosen = (config or CompilerConfig()).for_compilation(of_pytorch=False)
     module = read_stablehlo(source)
-    if mesh_of(module.operation) != (1, 1) and WHOLE not in module.operation.attributes:
+    if mesh_of(module.operation) != (1, 1) and WHOLE not in module.operation.attributes and not shardings_of(module):
         raise CompileError(
             "the module is the program of each chip of a mesh, and says nothing about the values of all chips; "
             "docs/stablehlo.md#programs-for-several-chips runs it"
@@ -91,6 +94,7 @@ def compiled_module(
             f"nothing was compiled: compile_depth is {config.compile_depth.name}, which is below EXECUTE"
         )
     types, results = input_types(module), [(tuple(x.type.shape), _dtype(x)) for x in returned(module)]
+    mesh, placed = mesh_of(module.operation), shardings_of(module)
     roles = argument_kinds(main(module))[: len(names)] + ["parameter"] * len(weights)
     with module.context:
         mark_arguments(main(module), roles)
@@ -105,6 +109,9 @@ def compiled_module(
     programs = {name: _compiled(each, config) for name, each in modules.items()}
     if MAIN in programs:
         results = _static(programs[MAIN].binary, results)
+    if placed:
+        programs[MAIN].shardings = placed
+        types, results = (_whole(mesh, *each) for each in zip((types, results), placed, strict=True))
     tensors = {f"program/{x}": torch.frombuffer(bytearray(programs[x].binary), dtype=torch.uint8) for x in programs}
     tensors |= {f"weight/{name}": x for name, x in weights.items()}
     inputs = [(False, name) for name in names] + [(True, name) for name in weights]
@@ -184,7 +191,7 @@ def _manifest(
         checked=[],
         resident=[i for i, role in enumerate(roles) if role != "input"],
         programs={
-            name: ProgramForm(made.kinds, made.output_dtypes, None, None, made.compare_weights, 0)
+            name: ProgramForm(made.kinds, made.output_dtypes, None, None, made.compare_weights, 0, made.shardings)
             for name, made in programs.items()
         },
         signature=[(name, int(inspect.Parameter.POSITIONAL_OR_KEYWORD)) for weight, name in inputs if not weight],
@@ -215,6 +222,11 @@ def _interface(inputs: Sequence[torch.dtype], results: Sequence[torch.dtype]) ->
 def in_a_list(result: Result) -> list[torch.Tensor]:
     """The results of a compiled module, which returns a tensor or a tuple."""
     return [result] if isinstance(result, torch.Tensor) else list(result)
+
+
+def _whole(mesh: Mesh, parts: Sequence[TensorType], shardings: Sequence[Sharding]) -> list[TensorType]:
+    """The types of the whole tensors whose parts on one chip have the types `parts`."""
+    return [(whole_shape(shape, way, mesh), dtype) for (shape, dtype), way in zip(parts, shardings, strict=True)]
 
 
 def _static(binary: bytes, results: Sequence[TensorType]) -> list[TensorType]:

@@ -85,7 +85,7 @@ def in_child(work: Callable[[], bytes], seconds: float, until: int | None = None
 def _serve(answer: Callable[[bytes], bytes], pipe: connection.Connection, parent: int) -> None:
     """The work of the child. It ends by `_exit`, because no exit handler of the parent may run in it."""
     try:
-        _die_with(parent)
+        die_with(parent)
         for number in (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGINT, signal.SIGTERM, signal.SIGXCPU):
             signal.signal(number, signal.SIG_DFL)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -101,7 +101,7 @@ def _serve(answer: Callable[[bytes], bytes], pipe: connection.Connection, parent
         os._exit(1)
 
 
-def _die_with(parent: int) -> None:
+def die_with(parent: int) -> None:
     """Asks the kernel to kill this process when the thread that forked it ends. That thread waits for this process."""
     kill_with_parent = 1  # PR_SET_PDEATHSIG of linux/prctl.h
     ctypes.CDLL(None).prctl(kill_with_parent, int(signal.SIGKILL), 0, 0, 0)

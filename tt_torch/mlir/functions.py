@@ -15,7 +15,7 @@ VARYING = ("input", "state")  # the roles of arguments that may have another val
 
 
 def is_main(function: Function) -> bool:
-    return function.name.value == "main"
+    return function.operation.name == "func.func" and function.name.value == "main"
 
 
 def main(module: ir.Module) -> Function:

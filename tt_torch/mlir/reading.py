@@ -15,6 +15,7 @@ from tt_torch.mlir.guard import read_guarded
 from tt_torch.mlir.stablehlo.flatten import name_entry
 from tt_torch.mlir.stablehlo.manual import inline_manual_computations, with_calls_apart
 from tt_torch.mlir.stablehlo.shardy import plain_text, remove_annotations
+from tt_torch.mlir.stablehlo.shardy_passes import note_shardings, program_of_one_chip, splits_values
 
 Source: TypeAlias = Any  # str, bytes, Path, or a module: an object with an `operation` that can print itself
 _ARTIFACTS = "; stderr has the cause; an artifact must not be of a newer StableHLO, nor have ops of the dialect sdy"
@@ -65,7 +66,11 @@ def _parsed(source: str | bytes) -> ir.Module:
     if isinstance(source, bytes) and source.startswith(MLIR_BYTECODE):
         return read_module(source, context)
     try:
-        text = plain_text(source if isinstance(source, str) else source.decode())
-        return read_module(with_calls_apart(text), context)
+        text = source if isinstance(source, str) else source.decode()
+        if not splits_values(text):
+            return read_module(with_calls_apart(plain_text(text)), context)
+        module = read_module(program_of_one_chip(text), context)
+        note_shardings(module)
+        return module
     except (ir.MLIRError, UnicodeDecodeError) as error:
         raise ModuleFormatError(str(error)) from None

@@ -87,6 +87,15 @@ class Parts:
         return found
 
 
+def whole_shape(part: Sequence[int], sharding: Sharding, mesh_shape: Sequence[int]) -> tuple[int, ...]:
+    """The shape of a tensor whose part on one chip has the shape `part`."""
+    whole = list(part)
+    for size, dim in zip(mesh_shape, sharding, strict=True):
+        if dim is not None:
+            whole[dim] *= size
+    return tuple(whole)
+
+
 @dataclass(frozen=True)
 class MeshSpec:
     """The description of the part on one chip, and how the whole tensor lies on the chips."""
@@ -96,11 +105,8 @@ class MeshSpec:
 
     @staticmethod
     def of(spec: _runtime.TensorSpec, sharding: Sharding, mesh_shape: Sequence[int], own: range) -> MeshSpec:
-        whole = list(spec.shape)
-        for size, dim in zip(mesh_shape, sharding, strict=True):
-            if dim is not None:
-                whole[dim] *= size
-        return MeshSpec(spec, Parts(tuple(whole), sharding, tuple(mesh_shape), own))
+        whole = whole_shape(spec.shape, sharding, mesh_shape)
+        return MeshSpec(spec, Parts(whole, sharding, tuple(mesh_shape), own))
 
     def handles(self, tensor: torch.Tensor, make: Callable[[torch.Tensor, bool], T]) -> list[T]:
         """Calls `make` for the part of each chip, and returns the results. Chips with equal parts share one.

@@ -19,6 +19,7 @@ from tt_torch.driver.package.manifest import (
     FAMILY_FORMAT,
     FLOW_FORMAT,
     FORMAT,
+    SPLIT_FORMAT,
     TRAINING_FORMAT,
     Json,
     Manifest,
@@ -161,6 +162,8 @@ def _format(package: Package) -> int:
         return TRAINING_FORMAT
     if package.manifests[0].flow:
         return FLOW_FORMAT
+    if any(form.shardings for form in package.manifests[0].programs.values()):
+        return SPLIT_FORMAT
     return FAMILY_FORMAT if package.family else FORMAT
 
 
@@ -188,8 +191,8 @@ def _package(origin: str, metadata: Mapping[str, str], tensors: Mapping[str, tor
     """A package whose manifest has the right hash and fits the tensors."""
     data = unsealed(origin, metadata)
     with well_formed(origin):
-        if data.get("format") not in (FORMAT, FAMILY_FORMAT, TRAINING_FORMAT, FLOW_FORMAT):
-            known = f"but this tt_torch reads {FORMAT} to {FLOW_FORMAT}; update it"
+        if data.get("format") not in (FORMAT, FAMILY_FORMAT, TRAINING_FORMAT, FLOW_FORMAT, SPLIT_FORMAT):
+            known = f"but this tt_torch reads {FORMAT} to {SPLIT_FORMAT}; update it"
             raise PackageError(f"{origin} has the format {data.get('format')}, {known}")
         compared = Tensors(origin, tensors, data["sha256"])
         is_family = "family" in data

@@ -299,5 +299,6 @@ def _executor(form: ProgramForm, name: str, tensors: Mapping[str, torch.Tensor],
         form.output_strides,
         form.output_devices,
         form.compare_weights,
+        shardings=form.shardings,
     )
     return of_file(compiled, device, CompilerConfig.from_env())

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 import torch
 
 from tt_torch.driver.arguments import Form, Signature, TensorForm
+from tt_torch.driver.executor import Shardings
 from tt_torch.driver.family import Dimension, Family
 from tt_torch.driver.host_functions import require_known
 from tt_torch.driver.program import Program
@@ -21,8 +22,9 @@ from tt_torch.flow import Flow, HostCall
 from tt_torch.flow import from_json as flow_from_json
 
 # A file with one program has the first format. A file with a family has the second. A file for training has the third,
-# also for a family. A file with a flow has the fourth. A loader refuses all other formats.
-FORMAT, FAMILY_FORMAT, TRAINING_FORMAT, FLOW_FORMAT = 1, 2, 3, 4
+# also for a family. A file with a flow has the fourth. A file with inputs or results that are split over a mesh has the
+# fifth. A loader refuses all other formats.
+FORMAT, FAMILY_FORMAT, TRAINING_FORMAT, FLOW_FORMAT, SPLIT_FORMAT = 1, 2, 3, 4, 5
 CHECK = "check"  # the name of the program that tells whether the integers of a call are exact
 BACKWARD = "backward/"  # the names of the programs of a backward graph begin with it
 Json: TypeAlias = Any
@@ -71,6 +73,7 @@ class ProgramForm:
     output_devices: list[torch.device] | None
     compare_weights: bool
     constants: int
+    shardings: Shardings | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -126,7 +129,13 @@ def to_json(graph: Graph) -> Json:
     for name in ("training", "flow"):
         if plain.get(name) is None:
             plain.pop(name, None)
-    return {"format": FLOW_FORMAT if "flow" in plain else TRAINING_FORMAT if "training" in plain else FORMAT, **plain}
+    return {"format": _format(graph), **plain}
+
+
+def _format(graph: Graph) -> int:
+    if isinstance(graph, Manifest) and (graph.training or graph.flow):
+        return TRAINING_FORMAT if graph.training else FLOW_FORMAT
+    return SPLIT_FORMAT if any(form.shardings for form in graph.programs.values()) else FORMAT
 
 
 def family_to_json(family: Family) -> Json:
@@ -161,7 +170,10 @@ def _trained(manifest: Manifest) -> dict[str, bool] | None:
 def _plain(value: object) -> Json:
     """Dataclasses become dicts, tuples become lists, and dtypes and devices become text."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        names = [field.name for field in dataclasses.fields(value)]
+        if isinstance(value, ProgramForm) and value.shardings is None:
+            names.remove("shardings")  # a package for one chip has no such field
+        return {name: _plain(getattr(value, name)) for name in names}
     if isinstance(value, Mapping):
         return {str(key): _plain(part) for key, part in value.items()}
     if isinstance(value, (list, tuple)):
@@ -354,4 +366,14 @@ def _program(data: Json) -> ProgramForm:
         output_devices=None if devices is None else [torch.device(device) for device in devices],
         compare_weights=bool(data["compare_weights"]),
         constants=int(data["constants"]),
+        shardings=_shardings(data["shardings"]) if data.get("shardings") else None,
     )
+
+
+def _shardings(data: Json) -> Shardings:
+    inputs, results = ([(_dim(rows), _dim(columns)) for rows, columns in given] for given in data)
+    return inputs, results
+
+
+def _dim(value: Json) -> int | None:
+    return None if value is None else int(value)

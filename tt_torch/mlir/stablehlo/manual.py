@@ -46,12 +46,7 @@ def inline_manual_computations(module: ir.Module) -> None:
     found = [op for op in nested(module) if op.name == NAME]
     if not found:
         return
-    axes = _axes_of(module, found[0])
-    sizes = [size for size in axes.values() if size > 1]
-    mesh: Mesh = (sizes[0], sizes[1]) if len(sizes) == 2 else (1, math.prod(sizes))
-    if len(sizes) > 2:
-        raise _unsupported(found[0])
-    places = {name: 2 - len(sizes) + i for i, name in enumerate(name for name, size in axes.items() if size > 1)}
+    mesh, places = mesh_and_axes(module, found[0])
     set_mesh(module, mesh)
     with module.context:
         module.operation.attributes[WHOLE] = ir.UnitAttr.get()
@@ -64,7 +59,19 @@ def inline_manual_computations(module: ir.Module) -> None:
             replace(call, ir.Operation.create("func.call", kinds, list(call.operands), named))
 
 
-def _axes_of(module: ir.Module, op: ir.Operation) -> dict[str, int]:
+def mesh_and_axes(module: ir.Module, op: Op) -> tuple[Mesh, dict[str, int]]:
+    """The mesh of the module, and for each name of an axis with several chips, whether it is the rows (0) or the
+    columns (1). Raises UnsupportedOpError, which names `op`, for a mesh that is not ACCEPTED."""
+    axes = _axes_of(module, op)
+    names = [name for name, size in axes.items() if size > 1]
+    sizes = [axes[name] for name in names]
+    if len(sizes) > 2:
+        raise _unsupported(op)
+    mesh: Mesh = (sizes[0], sizes[1]) if len(sizes) == 2 else (1, math.prod(sizes))
+    return mesh, {name: 2 - len(sizes) + i for i, name in enumerate(names)}
+
+
+def _axes_of(module: ir.Module, op: Op) -> dict[str, int]:
     """The sizes of the axes of the module's mesh."""
     meshes = [each.operation for each in module.body.operations if each.operation.name == "sdy.mesh"]
     if len(meshes) != 1:
@@ -75,17 +82,23 @@ def _axes_of(module: ir.Module, op: ir.Operation) -> dict[str, int]:
 
 
 def _unsupported(op: Op) -> UnsupportedOpError:
-    return UnsupportedOpError(NAME, "stablehlo", describe(op.location), f"it takes {ACCEPTED}")
+    name = op.name if op.name == NAME else "sdy.sharding"  # of an input or a result
+    return UnsupportedOpError(name, "stablehlo", describe(op.location), f"it takes {ACCEPTED}")
 
 
 def _shardings(op: ir.Operation, name: str) -> list[Sharding]:
     if name not in op.attributes:
         raise _unsupported(op)
-    found = _SHARDING.findall(str(op.attributes[name]))
+    return shardings_in(str(op.attributes[name]))
+
+
+def shardings_in(text: str) -> list[Sharding]:
+    """The shardings in the text of an attribute."""
+    found = _SHARDING.findall(text)
     return [[re.findall(r'"[^"]*"(?::\(\d+\)\d+)?', dim) for dim in _DIMENSION.findall(dims)] for _, dims in found]
 
 
-def _along(op: Op, names: Sequence[str], places: dict[str, int]) -> list[int]:
+def along(op: Op, names: Sequence[str], places: dict[str, int]) -> list[int]:
     """The axes of the mesh with these names; those of size 1 split nothing."""
     if any(":" in name for name in names):
         raise _unsupported(op)
@@ -100,7 +113,7 @@ def _inline(op: ir.Operation, places: dict[str, int], mesh: Mesh) -> None:
     for x, sharding, inner in zip(op.operands, _shardings(op, "in_shardings"), body.arguments, strict=True):
         part: Value = x
         for dim, names in enumerate(sharding):
-            part = _partition(part, dim, _along(op, names, places), mesh)
+            part = _partition(part, dim, along(op, names, places), mesh)
         if part.type != inner.type:
             raise _unsupported(op)
         inner.replace_all_uses_with(part)
@@ -110,7 +123,7 @@ def _inline(op: ir.Operation, places: dict[str, int], mesh: Mesh) -> None:
     for made, sharding, result in zip(end.operands, _shardings(op, "out_shardings"), op.results, strict=True):
         whole: Value = made
         for dim, names in enumerate(sharding):
-            whole = _gather(whole, dim, _along(op, names, places), mesh)
+            whole = _gather(whole, dim, along(op, names, places), mesh)
         if whole.type != result.type:
             raise _unsupported(op)
         result.replace_all_uses_with(whole)

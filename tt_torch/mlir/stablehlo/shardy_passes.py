@@ -1,0 +1,108 @@
+"""Modules whose annotations of Shardy split values over a mesh of chips.
+
+Shardy's passes in jaxlib make the program of one chip, in a process of its own (shardy_worker.py). The module that is
+read from its text has attributes which say how the whole inputs and results lie on the chips.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+
+from torch_mlir import ir
+
+from tt_torch.errors import CompileError, UnsupportedOpError
+from tt_torch.extras import require
+from tt_torch.mlir.context import describe
+from tt_torch.mlir.functions import main, returned
+from tt_torch.mlir.mesh import set_mesh
+from tt_torch.mlir.stablehlo.manual import along, mesh_and_axes, shardings_in
+from tt_torch.mlir.types import Op
+from tt_torch.runtime.mesh import Sharding
+
+SECONDS = 600
+REFUSED = "refused: "  # as in shardy_worker.py, which needs JAX
+INPUTS, RESULTS = "tt.input_shardings", "tt.result_shardings"
+WORK = """import sys, json
+sys.path[:] = json.loads(sys.argv[1])
+from tt_torch.mlir.stablehlo.shardy_worker import work
+work()"""
+_MESH = re.compile(r"sdy\.mesh.*?<\[(.*?)\]")
+_NAMED = r'<@[^\[\n]*\[[^\[\]\n]*\{"'  # a sharding that names an axis
+_SPLIT = re.compile(
+    rf"#sdy\.sharding{_NAMED}|sdy\.sharding = #sdy\.sharding_per_value<\[{_NAMED}|"
+    rf"sdy\.(?:sharding_constraint|reshard) %[\w#]+ {_NAMED}"
+)
+
+
+def splits_values(text: str) -> bool:
+    """Whether annotations in the text of a module split values over several chips. The parts that each chip computes by
+    itself (`sdy.manual_computation`) are no annotations."""
+    several = any(int(size) > 1 for axes in _MESH.findall(text) for size in re.findall(r"=(\d+)", axes))
+    return several and bool(_SPLIT.search(text))
+
+
+def program_of_one_chip(text: str) -> str:
+    """The program of each chip, in the generic form of MLIR. Raises ExtraMissingError if JAX is not installed,
+    UnsupportedOpError for an op that cannot be split as the annotations ask, and CompileError if Shardy fails."""
+    require("jax")
+    folders = [folder for folder in sys.path if isinstance(folder, str)]
+    command = [sys.executable, "-c", WORK, json.dumps(folders), str(os.getpid())]
+    environment = os.environ | {"JAX_PLATFORMS": "cpu"}
+    try:
+        done = subprocess.run(
+            command, input=text, capture_output=True, text=True, timeout=SECONDS, env=environment, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise CompileError(f"Shardy's passes took more than {SECONDS} s") from None
+    if done.returncode:
+        if done.stderr.startswith(REFUSED):
+            op, location, reason = done.stderr.removeprefix(REFUSED).strip().split("\n", 2)
+            raise UnsupportedOpError(op, "shardy", describe(location), reason)
+        said = "; ".join(line.strip() for line in done.stderr.strip().splitlines()[-4:])
+        raise CompileError(f"Shardy cannot split the module over its mesh: {said or 'its process ended'}")
+    return done.stdout
+
+
+def note_shardings(module: ir.Module) -> None:
+    """Writes the mesh, and the shardings of the inputs and the results, into attributes of the program of one chip.
+    Raises UnsupportedOpError for a mesh with more than two axes of several chips, and for another order of the axes."""
+    function = main(module)
+    mesh, places = mesh_and_axes(module, function)
+    set_mesh(module, mesh)
+    counts = len(function.arguments), len(returned(module))
+    with module.context:
+        for name, given, count in zip((INPUTS, RESULTS), ("arg_attrs", "res_attrs"), counts, strict=True):
+            attributes = list(function.attributes[given]) if given in function.attributes else [{}] * count
+            texts = [str(each["sdy.sharding"]) if "sdy.sharding" in each else "" for each in attributes]
+            rows = [ir.DenseI64ArrayAttr.get(_axes(function, text, places)) for text in texts]
+            module.operation.attributes[name] = ir.ArrayAttr.get(rows)
+        for name, number in (("mhlo.num_partitions", mesh[0] * mesh[1]), ("mhlo.num_replicas", 1)):
+            module.operation.attributes[name] = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), number)
+
+
+def _axes(function: Op, text: str, places: dict[str, int]) -> list[int]:
+    """For the rows and the columns of the mesh, the dimension that they split, or -1."""
+    found = [-1, -1]
+    for dims in shardings_in(text)[:1]:
+        for dim, names in enumerate(dims):
+            for axis in along(function, names, places):
+                found[axis] = dim
+    return found
+
+
+def shardings_of(module: ir.Module) -> tuple[list[Sharding], list[Sharding]] | None:
+    """How the whole inputs and results lie on the chips; None for a module without such annotations."""
+    attributes = module.operation.attributes
+    if INPUTS not in attributes:
+        return None
+    inputs, results = ([_sharding(row) for row in attributes[name]] for name in (INPUTS, RESULTS))
+    return inputs, results
+
+
+def _sharding(row: ir.Attribute) -> Sharding:
+    rows, columns = (None if dim < 0 else dim for dim in ir.DenseI64ArrayAttr(row))
+    return rows, columns

@@ -1,0 +1,249 @@
+"""Makes the program of one chip from a module whose annotations split values over a mesh, by Shardy's passes.
+
+The passes are in the wheel of jaxlib. They may end the process, so `work` is the program of a process of its own: it
+reads a module as text from standard input, and writes the new one in MLIR's generic form. If it cannot, it writes the
+reason to standard error, and ends with status 1.
+
+Shardy decides how values are split that have no annotation. Ops whose split values it would get wrong have whole
+values: see shardy_rules.py.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from jax.interpreters import mlir as jax_mlir
+from jaxlib.mlir import ir, passmanager
+
+from tt_torch.mlir.child import die_with
+from tt_torch.mlir.stablehlo.shardy_rules import RULES, Dims, everything, rank, shape
+
+DECIDE = (
+    "sdy-lift-inlined-meshes,sdy-remove-size-one-axes,sdy-propagation-pipeline,"
+    "sdy-remove-sub-axes-in-input-output-shardings,func.func(sdy-insert-explicit-reshards{enable-full-version=true})"
+)
+SPLIT = "func.func(sdy-reshard-to-collectives),sdy-convert-global-to-local"
+SHARDING = "sdy.sharding"
+HIDDEN = "tt.attributes"  # the attributes of an op of CHLO
+REFUSED = "refused: "  # then the op, its location and the reason follow, each in a line
+SUMS = ("stablehlo.dot_general", "stablehlo.reduce")  # they may have whole results of split values
+AXES = re.compile(r'"([^"]+)"')
+PART_OF_AXIS = re.compile(r'"[^"]+":\(\d+\)\d+')
+
+
+def constrain(block: Any, mesh: str) -> None:
+    """Asks Shardy to leave whole what RULES want whole."""
+    for op in [each.operation for each in block.operations]:
+        if op.name.startswith(("func.", "sdy.")):
+            continue
+        for region in op.regions if op.name not in RULES else ():
+            remove_constraints(region)
+        operands, results = RULES.get(op.name, everything)(op)
+        for i, dims in enumerate(operands):
+            if dims:
+                op.operands[i] = constraint(op.operands[i], dims, mesh, ir.InsertionPoint(op))
+        for result, dims in zip(op.results, results, strict=True):
+            if dims:
+                new = constraint(result, dims, mesh, ir.InsertionPoint.after(op))
+                result.replace_all_uses_except(new, new.owner.operation)
+
+
+def constraint(value: Any, dims: Dims, mesh: str, place: Any) -> Any:
+    text = ", ".join("{}" if i in dims else "{?}" for i in range(rank(value)))
+    sharding = ir.Attribute.parse(f"#sdy.sharding<@{mesh}, [{text}]>")
+    attributes = {"sharding": sharding}
+    made = ir.Operation.create("sdy.sharding_constraint", [value.type], [value], attributes, ip=place)
+    return made.results[0]
+
+
+def remove_constraints(region: Any) -> None:
+    for block in region.blocks:
+        for op in [each.operation for each in block.operations]:
+            for inner in op.regions:
+                remove_constraints(inner)
+            if op.name == "sdy.sharding_constraint":
+                op.results[0].replace_all_uses_with(op.operands[0])
+                op.erase()
+
+
+def simplify_reshards(function: Any, mesh: str) -> None:
+    """Writes each change of a sharding as steps that gather or split along one axis, because other collectives of
+    Shardy exchange values among parts of an axis."""
+    for op in [each for each in nested(function) if each.name == "sdy.reshard"]:
+        now, wanted = split_by(op.operands[0], function), split_by(op.results[0], function)
+        value = op.operands[0]
+        for dims in steps(now, wanted):
+            text = ", ".join("{" + ", ".join(f'"{axis}"' for axis in axes) + "}" for axes in dims)
+            sharding = ir.Attribute.parse(f"#sdy.sharding<@{mesh}, [{text}]>")
+            with op.location:
+                step = ir.Operation.create(
+                    "sdy.reshard", [value.type], [value], {"sharding": sharding}, ip=ir.InsertionPoint(op)
+                )
+            value = step.results[0]
+        op.results[0].replace_all_uses_with(value)
+        op.erase()
+
+
+def steps(now: list[list[str]], wanted: list[list[str]]) -> Iterator[list[list[str]]]:
+    """The shardings on the way: first, axes are taken away from the end of each dimension, and then they are added."""
+    dims = [list(axes) for axes in now]
+    for axes, end in zip(dims, wanted, strict=True):
+        while axes != end[: len(axes)]:
+            axes.pop()
+            yield dims
+    for axes, end in zip(dims, wanted, strict=True):
+        while len(axes) < len(end):
+            axes.append(end[len(axes)])
+            yield dims
+
+
+class Refused(Exception):
+    """An op cannot be split as the annotations ask."""
+
+    def __init__(self, op: Any, reason: str) -> None:
+        super().__init__(f"{REFUSED}{op.name}\n{op.location}\n{reason}")
+
+
+def check(function: Any, sizes: dict[str, int]) -> None:
+    """Raises Refused if a value has no equal parts, or if a dimension is split that has to be whole."""
+    (block,) = function.regions[0].blocks
+    for op in [each.operation for each in block.operations]:
+        if PART_OF_AXIS.search(str(op.attributes)):
+            raise Refused(op, "Shardy splits a value along a part of an axis")
+        for result in op.results:
+            for dim, axes in enumerate(split_by(result, function)):
+                if shape(result)[dim] % math.prod(sizes[axis] for axis in axes):
+                    raise Refused(op, f"a dimension of size {shape(result)[dim]} has no equal parts along {axes}")
+        if op.name.startswith(("func.", "sdy.")):
+            continue
+        splits = any(any(split_by(value, function)) for value in op.operands)
+        if splits and SHARDING not in op.attributes and op.name not in SUMS and any(map(rank, op.results)):
+            raise Refused(op, "Shardy does not say how its result is split")
+        for values, whole in zip((op.operands, op.results), RULES.get(op.name, everything)(op), strict=True):
+            for value, dims in zip(values, whole, strict=True):
+                if any(split_by(value, function)[dim] for dim in dims):
+                    raise Refused(op, "Shardy splits a dimension that this op needs whole")
+
+
+def split_by(value: Any, function: Any) -> list[list[str]]:
+    """For each dimension of a value, the axes of the mesh that split it."""
+    owner = value.owner
+    if isinstance(owner, ir.Block):
+        given = function.attributes["arg_attrs"][value.arg_number] if "arg_attrs" in function.attributes else {}
+        found = [str(given[SHARDING])] if SHARDING in given else []
+    else:
+        names = [name for name in (SHARDING, "sharding", "out_sharding") if name in owner.attributes]
+        text = str(owner.attributes[names[0]]) if names else ""
+        found = re.findall(r"<@\w+, \[[^\[\]]*\]", text)[value.result_number :]
+    dims = re.findall(r"\{([^{}]*)\}", found[0]) if found else []
+    return [AXES.findall(dim) for dim in dims] or [[] for _ in range(rank(value))]
+
+
+def inlined(module: Any) -> Any:
+    """The entry function, called `main`, with the functions that it calls in place of its calls."""
+    functions = {each.attributes["sym_name"].value: each for each in module.body.operations if is_function(each)}
+    public = [name for name, each in functions.items() if "sym_visibility" not in each.attributes]
+    public += [n for n, each in functions.items() if str(each.attributes.get("sym_visibility", "")) == '"public"']
+    name = "main" if "main" in functions or len(public) != 1 else public[0]
+    entry = functions.pop(name)
+    while found := [op for op in nested(entry.operation) if op.name == "func.call"]:
+        for call in found:
+            put_in_place(call, functions[ir.FlatSymbolRefAttr(call.attributes["callee"]).value])
+    for each in functions.values():
+        each.operation.erase()
+    entry.attributes["sym_name"] = ir.StringAttr.get("main")
+    return entry.operation
+
+
+def is_function(op: Any) -> bool:
+    return bool(op.operation.name == "func.func")
+
+
+def nested(op: Any) -> Iterator[Any]:
+    for region in op.regions:
+        for block in region.blocks:
+            for each in block.operations:
+                yield each.operation
+                yield from nested(each.operation)
+
+
+def put_in_place(call: Any, function: Any) -> None:
+    copy = function.operation.clone()
+    (body,) = copy.regions[0].blocks
+    for argument, value in zip(body.arguments, call.operands, strict=True):
+        argument.replace_all_uses_with(value)
+    *ops, end = list(body.operations)
+    for op in ops:
+        op.operation.move_before(call)
+    for result, value in zip(call.results, end.operands, strict=True):
+        result.replace_all_uses_with(value)
+    call.erase()
+    copy.erase()
+
+
+def hide(op: Any) -> None:
+    """Writes ops of CHLO, which the passes refuse, as custom calls."""
+    for each in list(nested(op)):
+        if each.name.startswith("chlo."):
+            own = ir.DictAttr.get({name: each.attributes[name] for name in each.attributes})
+            named = {"call_target_name": ir.StringAttr.get(each.name), HIDDEN: own}
+            put(each, "stablehlo.custom_call", named)
+
+
+def show(op: Any) -> None:
+    for each in list(nested(op)):
+        if HIDDEN in each.attributes:
+            put(each, each.attributes["call_target_name"].value, {a.name: a.attr for a in each.attributes[HIDDEN]})
+
+
+def put(old: Any, name: str, attributes: dict[str, Any]) -> None:
+    """Puts an op of this name in the place of another one."""
+    kinds = [result.type for result in old.results]
+    with old.location:
+        new = ir.Operation.create(name, kinds, list(old.operands), attributes, ip=ir.InsertionPoint(old))
+    for result, value in zip(old.results, new.results, strict=True):
+        result.replace_all_uses_with(value)
+    old.erase()
+
+
+def run(module: Any, passes: str) -> None:
+    passmanager.PassManager.parse(f"builtin.module({passes})").run(module.operation)
+
+
+def program_of_one_chip(text: str) -> str:
+    with jax_mlir.make_ir_context(), ir.Location.unknown():
+        module = ir.Module.parse(text)
+        name, sizes = only_mesh(module)
+        entry = inlined(module)
+        hide(entry)
+        constrain(entry.regions[0].blocks[0], name)
+        run(module, DECIDE)
+        (entry,) = [each.operation for each in module.body.operations if is_function(each)]
+        check(entry, sizes)
+        simplify_reshards(entry, name)
+        run(module, SPLIT)
+        show(module.operation)
+        return str(module.operation.get_asm(enable_debug_info=True, print_generic_op_form=True))
+
+
+def only_mesh(module: Any) -> tuple[str, dict[str, int]]:
+    """The name of the mesh, and the sizes of its axes."""
+    meshes = [each for each in module.body.operations if each.operation.name == "sdy.mesh"]
+    if len(meshes) != 1:
+        raise ValueError(f"the module has {len(meshes)} meshes, and a program runs on one")
+    text = str(meshes[0].attributes["mesh"])
+    if "device_ids" in text:
+        raise ValueError("the mesh has its chips in an order of its own")
+    return meshes[0].attributes["sym_name"].value, {n: int(size) for n, size in re.findall(r'"([^"]+)"=(\d+)', text)}
+
+
+def work() -> None:
+    die_with(int(sys.argv[2]))
+    try:
+        sys.stdout.write(program_of_one_chip(sys.stdin.read()))
+    except (Refused, ir.MLIRError, ValueError) as error:
+        sys.exit(str(error))
