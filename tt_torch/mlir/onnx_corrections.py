@@ -22,6 +22,13 @@ if TYPE_CHECKING:
 FLOATS = (1, 10, 11, 16)  # ONNX's numbers of float32, float16, float64 and bfloat16
 BYTES = (2, 3)  # of uint8 and int8
 MOST_AVERAGED = 2  # dimensions of the windows that torch-mlir averages
+# Why these nodes could not be replaced by the nodes that they run.
+OPEN_STEPS = {
+    "If": "its condition must be known while compiling",
+    "Loop": "its number of iterations must be known while compiling, and must not be large; if it has results of all "
+    "iterations, it must have an iteration",
+    "Scan": "its number of steps must be known while compiling, and must be neither 0 nor large",
+}
 UNPADDED = (b"", b"NOTSET", b"VALID")
 Known: TypeAlias = dict[str, tuple[int, list[int]]]  # element type and sizes of values, where all sizes are known
 
@@ -250,6 +257,10 @@ def _of_open_size(node: onnx.NodeProto, _: Known) -> list[onnx.NodeProto]:
     raise refused(node, "the shape of its result depends on values; only results of known values are computed")
 
 
+def _of_open_steps(node: onnx.NodeProto, _: Known) -> list[onnx.NodeProto]:
+    raise refused(node, OPEN_STEPS[node.op_type])
+
+
 def refused(node: onnx.NodeProto, detail: str) -> UnsupportedOpError:
     return UnsupportedOpError(f"onnx.{node.op_type}", "import-onnx", f"node {node.name or node.output[0]!r}", detail)
 
@@ -266,4 +277,5 @@ CORRECTIONS: dict[str, Callable[[onnx.NodeProto, Known], list[onnx.NodeProto]]] 
     "MaxPool": _max_pool,
     "Mod": _mod,
     **dict.fromkeys(("NonMaxSuppression", "NonZero", "Unique"), _of_open_size),
+    **dict.fromkeys(OPEN_STEPS, _of_open_steps),
 }

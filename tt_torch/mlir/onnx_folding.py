@@ -133,20 +133,25 @@ class Folder:
         return nodes + self._named(results, node.output)
 
     def _loop(self, node: onnx.NodeProto) -> list[onnx.NodeProto]:
-        """The nodes of all iterations, or the loop itself if the number of iterations is large or not known."""
+        """The nodes of all iterations, or the loop itself if the number of iterations is large or not known. A loop
+        without a limit ends by its condition."""
         (graph,) = (attribute.g for attribute in node.attribute if attribute.name == "body")
         limit, going = node.input[0], node.input[1] if len(node.input) > 1 else ""
-        if not limit or limit not in self.values or (going and going not in self.values):
+        if any(name and name not in self.values for name in (limit, going)):
             return [node]
-        count, more = int(self.values[limit].reshape(())), not going or bool(self.values[going].reshape(()))
-        self.unrolled += max(count, 0) * len(graph.node)
+        count = int(self.values[limit].reshape(())) if limit else MOST_NODES
+        more = not going or bool(self.values[going].reshape(()))
         carried = list(node.input[2:])
         made: list[onnx.NodeProto] = []
         scanned: list[list[str]] = [[] for _ in graph.output[1 + len(carried) :]]
-        if self.unrolled > MOST_NODES or (scanned and (count <= 0 or not more)):
+        too_many = limit and self.unrolled + count * len(graph.node) > MOST_NODES
+        if too_many or (scanned and (count <= 0 or not more)):
             return [node]
         iteration = 0
         while iteration < count and more:
+            self.unrolled += 1 + len(graph.node)
+            if self.unrolled > MOST_NODES:
+                return [node]
             own = f"{first_result(node)}/own {iteration}"  # no name of the body has this form
             first = [
                 constant(f"{own}/number", np.array(iteration), node.name),
@@ -162,47 +167,40 @@ class Folder:
             for each, result in zip(scanned, results[1 + len(carried) :], strict=True):
                 each.append(result)
             iteration += 1
-        return made + self._results(node, carried, scanned)
+        return made + self._results(node, carried, [(each, 0) for each in scanned])
 
     def _scan(self, node: onnx.NodeProto) -> list[onnx.NodeProto]:
-        """The nodes of all steps, or the node itself if it cannot be unrolled: if it scans backwards or along another
-        dimension than the first one, or if the number of steps is large or not known."""
-        from onnx.helper import get_attribute_value, make_node
-
-        given = {attribute.name: get_attribute_value(attribute) for attribute in node.attribute}
-        graph, states = given["body"], len(node.input) - given["num_scan_inputs"]
-        scanned, others = node.input[states:], [name for name in given if name not in ("body", "num_scan_inputs")]
-        lengths = {self.shapes[name][0] if self.shapes.get(name) else -1 for name in scanned}
-        if any(any(given[name]) for name in others) or len(lengths) != 1 or min(lengths) < 1:
+        """The nodes of all steps, or the node itself if the number of steps is large or not known."""
+        scan = _Scan(node)
+        lengths = {
+            self.shapes[name][axis] if self.shapes.get(name) else -1
+            for name, axis in zip(scan.scanned, scan.axes, strict=True)
+        }
+        steps = max(lengths)
+        if len(lengths) != 1 or steps < 1 or self.unrolled + steps * len(scan.graph.node) > MOST_NODES:
             return [node]
-        (steps,) = lengths
-        self.unrolled += steps * len(graph.node)
-        if self.unrolled > MOST_NODES:
-            return [node]
-        carried = list(node.input[:states])
+        self.unrolled += steps * len(scan.graph.node)
+        carried = list(node.input[: scan.states])
         made: list[onnx.NodeProto] = []
-        stacked: list[list[str]] = [[] for _ in graph.output[states:]]
+        stacked: list[list[str]] = [[] for _ in scan.graph.output[scan.states :]]
         for step in range(steps):
-            own = f"{first_result(node)}/own {step}"
-            number = constant(f"{own}/number", np.array(step), node.name)
-            rows = [f"{own}/row {i}" for i in range(len(scanned))]
-            pairs = zip(scanned, rows, strict=True)
-            first = [number, *(make_node("Gather", [x, number.output[0]], [row], axis=0) for x, row in pairs)]
-            nodes, results = self._body(graph, f"{first_result(node)}/{step}/", [*carried, *rows], first)
+            first, rows = scan.rows(step, steps)
+            nodes, results = self._body(scan.graph, f"{first_result(node)}/{step}/", [*carried, *rows], first)
             made += nodes
-            carried = results[:states]
-            for each, result in zip(stacked, results[states:], strict=True):
+            carried = results[: scan.states]
+            for each, result in zip(stacked, results[scan.states :], strict=True):
                 each.append(result)
-        return made + self._results(node, carried, stacked)
+        return made + self._results(node, carried, scan.in_order(stacked))
 
     def _results(
-        self, node: onnx.NodeProto, states: Sequence[str], scanned: Sequence[Sequence[str]]
+        self, node: onnx.NodeProto, states: Sequence[str], scanned: Sequence[tuple[Sequence[str], int]]
     ) -> list[onnx.NodeProto]:
-        """Nodes that give the names of the node's results to the states at the end and to the values of all steps."""
+        """Nodes that give the names of the node's results to the states at the end and to the values of all steps.
+        `scanned` has the values of all steps, and the dimension along which they are stacked."""
         self.changed = True
         names = [*node.output, *[""] * (len(states) + len(scanned) - len(node.output))]
         pairs = zip(scanned, names[len(states) :], strict=True)
-        stacked = [new for parts, name in pairs if name for new in self._stack(parts, name)]
+        stacked = [new for (parts, axis), name in pairs if name for new in self._stack(parts, axis, name)]
         return self._named(states, names[: len(states)]) + self.folded(stacked)
 
     def _body(
@@ -221,21 +219,55 @@ class Folder:
         nodes = self.folded([*first, *constants, *(_renamed(node, names) for node in graph.node)])
         return nodes, [names.get(value.name, value.name) for value in graph.output]
 
-    def _stack(self, parts: Sequence[str], name: str) -> list[onnx.NodeProto]:
-        """Nodes that stack the results of all iterations along a new first dimension."""
+    def _stack(self, parts: Sequence[str], axis: int, name: str) -> list[onnx.NodeProto]:
+        """Nodes that stack the results of all iterations along a new dimension."""
         from onnx.helper import make_node
 
         rows = [f"{name}/stacked {i}" for i in range(len(parts))]
-        axes = constant(f"{name}/stacked", np.array([0]), name)
+        axes = constant(f"{name}/stacked", np.array([axis]), name)
         pairs = zip(parts, rows, strict=True)
         each = [make_node("Unsqueeze", [part, axes.output[0]], [row]) for part, row in pairs]
-        return [axes, *each, make_node("Concat", rows, [name], axis=0)]
+        return [axes, *each, make_node("Concat", rows, [name], axis=axis)]
 
     def _named(self, results: Sequence[str], names: Sequence[str]) -> list[onnx.NodeProto]:
         from onnx.helper import make_node
 
         pairs = zip(results, names, strict=True)
         return self.folded(make_node("Identity", [result], [name]) for result, name in pairs if name)
+
+
+class _Scan:
+    """What a node Scan says: its graph, the number of its states, and the dimensions and directions of its values."""
+
+    def __init__(self, node: onnx.NodeProto) -> None:
+        from onnx.helper import get_attribute_value
+
+        given = {attribute.name: get_attribute_value(attribute) for attribute in node.attribute}
+        self.graph, self.states = given["body"], len(node.input) - given["num_scan_inputs"]
+        self.scanned, results = list(node.input[self.states :]), len(self.graph.output) - self.states
+        self.axes = given.get("scan_input_axes", [0] * len(self.scanned))
+        self._backwards = given.get("scan_input_directions", [0] * len(self.scanned))
+        self._result_axes = given.get("scan_output_axes", [0] * results)
+        self._turned = given.get("scan_output_directions", [0] * results)
+        self._own = f"{first_result(node)}/own"  # no name of the body has this form
+
+    def rows(self, step: int, steps: int) -> tuple[list[onnx.NodeProto], list[str]]:
+        """Nodes that take the rows of a step out of the scanned values, and the names of these rows."""
+        from onnx.helper import make_node
+
+        places = [constant(f"{self._own} {step}/{n}", np.array(n), "") for n in {step, steps - 1 - step}]
+        rows = [f"{self._own} {step}/row {i}" for i in range(len(self.scanned))]
+        numbers = [f"{self._own} {step}/{steps - 1 - step if back else step}" for back in self._backwards]
+        made = [
+            make_node("Gather", [x, number], [row], axis=axis)
+            for x, number, row, axis in zip(self.scanned, numbers, rows, self.axes, strict=True)
+        ]
+        return places + made, rows
+
+    def in_order(self, stacked: Sequence[list[str]]) -> list[tuple[list[str], int]]:
+        """The values of all steps as the results have them, and the dimension along which they are stacked."""
+        ordered = [each[::-1] if turned else each for each, turned in zip(stacked, self._turned, strict=True)]
+        return list(zip(ordered, self._result_axes, strict=True))
 
 
 def constant(name: str, value: np.ndarray, node: str) -> onnx.NodeProto:
