@@ -110,7 +110,7 @@ def scattered(shape: str, source: str, window: str, strides: str, padding: str) 
           stablehlo.return %t : tensor<i1> }}, {{ ^bb0(%p: {number}, %q: {number}):
           %t = stablehlo.add %p, %q : {number}
           stablehlo.return %t : {number} }}) {{window_dimensions = array<i64: {window}>,
-        window_strides = array<i64: {strides}>, padding = dense<{padding}> : tensor<3x2xi64>}}
+        window_strides = array<i64: {strides}>, padding = dense<{padding}> : tensor<{shape.count("x") + 1}x2xi64>}}
         : (tensor<{shape}xf32>, tensor<{source}xf32>, {number}) -> tensor<{shape}xf32>
       return %0 : tensor<{shape}xf32>
     }}"""
@@ -122,16 +122,16 @@ def scattered(shape: str, source: str, window: str, strides: str, padding: str) 
         ("2x4x6", "1x3x5", "2, 2, 2", "1, 1, 1", "0"),
         ("4x4x6", "2x2x2", "2, 2, 3", "2, 2, 3", "0"),
         ("2x3x4", "2x2x3", "2, 2, 2", "1, 2, 2", "[[0, 1], [1, 0], [1, 1]]"),
+        ("4x5x6", "2x3x3", "2, 1, 2", "2, 2, 2", "0"),
+        ("3x5", "3x3", "1, 2", "1, 2", "[[0, 0], [0, 1]]"),
     ],
 )
-def test_select_and_scatter_over_three_dimensions(
-    shape: str, source: str, window: str, strides: str, padding: str
-) -> None:
+def test_select_and_scatter_of_any_form(shape: str, source: str, window: str, strides: str, padding: str) -> None:
     """Each element of the source is added at the largest element of its window. Padding is never the largest."""
     text = scattered(shape, source, window, strides, padding)
     x, s = (torch.randn([int(n) for n in size.split("x")]) for size in (shape, source))
     sizes, steps = ([int(n) for n in text.split(", ")] for text in (window, strides))
-    pads = np.zeros((3, 2), int) if padding == "0" else np.array(eval(padding))
+    pads = np.zeros((len(sizes), 2), int) if padding == "0" else np.array(eval(padding))
     wide = np.pad(x.numpy(), pads, constant_values=-np.inf)
     wanted = np.full(wide.shape, 0.5, np.float32)
     for place in np.ndindex(*s.shape):

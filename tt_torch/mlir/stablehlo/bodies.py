@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from torch_mlir import ir
 
+from tt_torch.mlir.stablehlo import attrs
 from tt_torch.mlir.stablehlo.build import broadcast
 from tt_torch.mlir.types import Op, Value
 
@@ -30,6 +31,15 @@ def combining(op: Op) -> list[str] | None:
             return None
         names.append(one.name.split(".")[1])
     return names if len(names) == len(ops) else None
+
+
+def only_op(region: ir.Region) -> str:
+    """The direction of a region's only op if it is a comparison, otherwise its name; "" if there are several ops."""
+    ops = list(region.blocks[0].operations)
+    if len(ops) != 2 or list(ops[0].operands) != list(region.blocks[0].arguments):
+        return ""
+    name = ops[0].operation.name
+    return attrs.direction(ops[0]) if name == "stablehlo.compare" else name.split(".")[1]
 
 
 def is_elementwise(region: ir.Region) -> bool:

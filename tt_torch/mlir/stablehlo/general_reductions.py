@@ -14,7 +14,7 @@ import numpy as np
 from torch_mlir import ir
 
 from tt_torch.mlir.stablehlo import attrs
-from tt_torch.mlir.stablehlo.bodies import applied, combining, is_elementwise
+from tt_torch.mlir.stablehlo.bodies import applied, combining, is_elementwise, only_op
 from tt_torch.mlir.stablehlo.build import broadcast, compared, constant, joined, make, padded, reshaped, sliced
 from tt_torch.mlir.types import Function, Value
 
@@ -38,9 +38,8 @@ def reduce_by_slices(function: Function) -> None:
 
 def _rule(op: ir.Operation) -> Callable[[ir.Operation], Values] | None:
     if op.name == SCATTER:
-        sizes = attrs.ints(op, "window_dimensions")
-        windows = sum(size > 1 for size in sizes)
-        return _select_and_scatter if windows > 2 and math.prod(sizes) <= LARGEST_WINDOW else None
+        covered = _is_max_pool_gradient(op) or math.prod(attrs.ints(op, "window_dimensions")) > LARGEST_WINDOW
+        return None if covered else _select_and_scatter
     if op.name not in (REDUCE, WINDOWS) or 0 in [n for x in op.operands for n in x.type.shape]:
         return None
     names, is_complex = combining(op), "complex<" in str(op.results[0].type)
@@ -49,6 +48,23 @@ def _rule(op: ir.Operation) -> Callable[[ir.Operation], Values] | None:
     if op.name == WINDOWS:
         return _windows
     return None if _finds_a_position(op) else _reduced
+
+
+def _is_max_pool_gradient(op: ir.Operation) -> bool:
+    """Whether the device has ops for a select_and_scatter: it must be the gradient of a usual pool over at most two
+    dimensions."""
+    sizes, strides = attrs.ints(op, "window_dimensions"), attrs.ints(op, "window_strides")
+    pads = attrs.ints(op, "padding") or [0] * 2 * len(sizes)
+    ends = list(zip(pads[::2], pads[1::2], strict=True))
+    moving = sum(one != (1, 1, (0, 0)) for one in zip(sizes, strides or [1] * len(sizes), ends, strict=True))
+    usual = [only_op(region) for region in op.regions] == ["GE", "add"] and _is_zero(op.operands[2])
+    return usual and 1 <= moving <= 2 and all(low == high >= 0 for low, high in ends)
+
+
+def _is_zero(value: Value) -> bool:
+    owner = value.owner
+    is_constant = not isinstance(owner, ir.Block) and owner.name == "stablehlo.constant"
+    return is_constant and attrs.splat(owner.attributes["value"]) == 0
 
 
 def _finds_a_position(op: ir.Operation) -> bool:

@@ -11,7 +11,7 @@ from torch_mlir import ir
 from tt_torch.mlir import infer, ods
 from tt_torch.mlir.rules import Builder, dtype, shape
 from tt_torch.mlir.stablehlo import attrs
-from tt_torch.mlir.stablehlo.bodies import combining
+from tt_torch.mlir.stablehlo.bodies import combining, only_op
 from tt_torch.mlir.ttir.from_stablehlo.arranging import crop, padded, part, repeated, spread
 from tt_torch.mlir.ttir.from_stablehlo.creation import full, splat_of
 from tt_torch.mlir.ttir.from_stablehlo.reduction import COMBINED, REDUCTIONS, combined, neutral
@@ -216,7 +216,7 @@ def select_and_scatter(op: Op, b: Builder) -> Value | None:
     """
     x, source, initial = op.operands
     windows = spans(op)
-    selected, scattered = (_only_compare(region) for region in op.operation.regions)
+    selected, scattered = (only_op(region) for region in op.operation.regions)
     if (selected, scattered) != ("GE", "add") or splat_of(initial) != 0 or windows is None:
         return None
     dims = [d for d, window in enumerate(windows) if window.slides()]
@@ -234,12 +234,3 @@ def select_and_scatter(op: Op, b: Builder) -> Value | None:
     zeros = full(b, [rows, area], dtype(x), 0)
     added = b("ttir.scatter", zeros, places, source, dim=1, scatter_reduce_type="Sum")
     return images.back(b, b("ttir.reshape", added, shape=images.nchw), [shape(x)[d] for d in dims])
-
-
-def _only_compare(region: ir.Region) -> str:
-    """The direction of a region's only op if it is a comparison, otherwise its name; "" if there are several ops."""
-    ops = list(region.blocks[0].operations)
-    if len(ops) != 2 or list(ops[0].operands) != list(region.blocks[0].arguments):
-        return ""
-    name = ops[0].operation.name
-    return attrs.direction(ops[0]) if name == "stablehlo.compare" else name.split(".")[1]
