@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import onnx
 import pytest
 import torch
@@ -73,6 +74,32 @@ def test_open_dimensions_are_given(model: onnx.ModelProto, shapes: dict[str, Seq
 def test_what_stays_open_or_contradicts_is_named(model: onnx.ModelProto, shapes: dict, message: str) -> None:
     with pytest.raises(CompileError, match=message):
         tt_torch.compile_onnx(model, shapes=shapes)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "value", "message"),
+    [
+        ([2, None], torch.ones(3, 1), r"'x0' has the shape \[2, \?\]; `constants` gives \(3, 1\)"),
+        (["n"], torch.ones(1, 2), r"'x0' has the shape \['n'\]; `constants` gives \(1, 2\)"),
+        ([2], torch.ones(2, dtype=torch.int64), "'x0' has the type float32; `constants` gives int64"),
+    ],
+)
+def test_a_constant_of_another_form_is_refused(sizes: Sequence[Dimension], value: torch.Tensor, message: str) -> None:
+    with pytest.raises(CompileError, match=message):
+        tt_torch.compile_onnx(added(sizes, [2]), constants={"x0": value})
+
+
+def test_values_in_another_file(tmp_path: Path) -> None:
+    """A path finds the file. A model without these values is refused with the reason."""
+    model = added([2])
+    model.graph.node[0].input.append("w")
+    model.graph.initializer.append(onnx.numpy_helper.from_array(np.array([1, 2], "float32"), "w"))
+    onnx.save(model, tmp_path / "m.onnx", save_as_external_data=True, location="m.data", size_threshold=0)
+    torch.testing.assert_close(tt_torch.compile_onnx(tmp_path / "m.onnx")(torch.ones(2)), torch.tensor([2.0, 3.0]))
+    with pytest.raises(
+        CompileError, match=r"the value 'w' lies in the file 'm\.data'; give the path"
+    ):
+        tt_torch.compile_onnx(model)
 
 
 @pytest.mark.parametrize("declared", [[6], ["a", "b"], [1, 6], [7, 7], None])

@@ -27,7 +27,7 @@ from tt_torch.mlir.guard import run_guarded
 from tt_torch.mlir.onnx_corrections import correct
 from tt_torch.mlir.onnx_preparing import prepared
 from tt_torch.mlir.onnx_rewrites import rewrite
-from tt_torch.mlir.onnx_sizes import Shapes, fix_sizes, forget_shapes, inferred, refuse_unknown
+from tt_torch.mlir.onnx_sizes import Shapes, check_constants, fix_sizes, forget_shapes, inferred, refuse_unknown
 from tt_torch.mlir.stablehlo.blame import first_failing
 from tt_torch.mlir.stablehlo.lowering import KEPT, TO_STABLEHLO, unsupported_by
 
@@ -98,10 +98,13 @@ def _prepared(
     """A copy of the model, and its weights by name. In the copy, the weights are the last inputs, all values have
     types, and all nodes have names for messages."""
     onnx = onnx_package()
+    _refuse_absent_values(model.graph)
     weights = _weights(model.graph)
     given = input_names(model)
     if unknown := constants.keys() - set(given):
         raise CompileError(f"the ONNX model has no input {min(unknown)!r}; its inputs are {', '.join(given)}")
+    arrays = {name: _array(value) for name, value in constants.items()}
+    check_constants(model.graph.input, arrays)
     names = [name for name in given if name not in constants]
     for value in (*model.graph.input, *model.graph.output):
         if other := other_type(value):
@@ -109,7 +112,7 @@ def _prepared(
     fixed = _without(model, weights)
     fix_sizes([value for value in fixed.graph.input if value.name in names], shapes)
     declared = forget_shapes(fixed.graph.output)
-    copy = prepared(fixed, {name: _array(value) for name, value in constants.items()})
+    copy = prepared(fixed, arrays)
     rewrite(copy)
     correct(copy)
     known = {value.name for value in copy.graph.initializer}  # old models have them among their inputs, too
@@ -122,6 +125,18 @@ def _prepared(
         name = re.sub(r"\W", "_", node.name) or f"{node.op_type}_{number}"
         node.name = f"{name}: onnx.{node.op_type}"  # wire/locations.py reads this form
     return copy, {name: torch.from_numpy(onnx.numpy_helper.to_array(w).copy()) for name, w in weights.items()}
+
+
+def _refuse_absent_values(graph: onnx.GraphProto) -> None:
+    """Raises CompileError if values of the model lie in another file, and were not loaded."""
+    from onnx.external_data_helper import uses_external_data
+
+    own = [attribute.t for node in graph.node for attribute in node.attribute]
+    for value in filter(uses_external_data, [*graph.initializer, *own]):
+        (place,) = (entry.value for entry in value.external_data if entry.key == "location")
+        raise CompileError(
+            f"the value {value.name!r} lies in the file {place!r}; give the path of the ONNX model instead"
+        )
 
 
 def _weights(graph: onnx.GraphProto) -> dict[str, onnx.TensorProto]:

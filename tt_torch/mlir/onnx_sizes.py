@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
+
 from tt_torch.errors import CompileError
 from tt_torch.mlir.onnx_corrections import refused
 
@@ -12,6 +14,25 @@ if TYPE_CHECKING:
     import onnx
 
 Shapes: TypeAlias = Mapping[str, Sequence[int]]  # by the names of inputs
+
+
+def check_constants(inputs: Sequence[onnx.ValueInfoProto], constants: Mapping[str, np.ndarray]) -> None:
+    """Raises CompileError for a constant whose type or shape is not that of its input."""
+    from onnx.helper import np_dtype_to_tensor_dtype, tensor_dtype_to_np_dtype
+
+    for value in inputs:
+        if value.name not in constants:
+            continue
+        given, kind = constants[value.name], value.type.tensor_type
+        if np_dtype_to_tensor_dtype(given.dtype) != kind.elem_type:
+            wanted = f"the type {tensor_dtype_to_np_dtype(kind.elem_type)}"
+            raise CompileError(f"the ONNX input {value.name!r} has {wanted}; `constants` gives {given.dtype}")
+        sizes = [None if _is_open(one) else one.dim_value for one in kind.shape.dim]
+        pairs = zip(sizes, given.shape, strict=False)
+        fits = len(sizes) == given.ndim and all(size in (None, own) for size, own in pairs)
+        if kind.HasField("shape") and not fits:
+            wanted = f"the shape {_shown(value)}"
+            raise CompileError(f"the ONNX input {value.name!r} has {wanted}; `constants` gives {given.shape}")
 
 
 def fix_sizes(inputs: Sequence[onnx.ValueInfoProto], shapes: Shapes) -> None:
