@@ -84,6 +84,7 @@ PROGRAMS: dict[str, tuple[Any, ...]] = {
     "gradient of a Fourier transform": (jax.grad(lambda x: jnp.abs(jnp.fft.rfft(x)).sum()), X),
     "sort": (lambda x: (jnp.sort(x, axis=0), jnp.argsort(-x, axis=1)), jnp.sin(9 * X)),
     "top_k": (lambda x: jax.lax.top_k(x, 2), jnp.sin(9 * X)),
+    "top_k of equal elements": (lambda x: jax.lax.top_k(x, 30), jnp.arange(40.0) % 3),
     "cumulative": (lambda x: (jnp.cumsum(x, 1), jnp.cumprod(x, 0), jax.lax.cummax(x, 1)), X),
     "searchsorted": (lambda x: jnp.searchsorted(x[0], x[1]), X),
     "segment_sum": (lambda x: jax.ops.segment_sum(x, jnp.array([0, 1, 0]), 2), X),

@@ -115,6 +115,13 @@ def test_the_largest_and_chosen_places() -> None:
     compared([value("depth", 3), *nodes], inputs, results=["h0", "h1", "h-1", "o0", "o-1"])
 
 
+def test_places_of_equal_elements() -> None:
+    """The lowest places come first, along each dimension."""
+    nodes = [node("TopK", ["x", "k"], [f"v{a}{n}", f"i{a}{n}"], axis=a, largest=n) for a in (0, 1) for n in (0, 1)]
+    x = np.round(np.random.default_rng(2).standard_normal((40, 50))).astype("float32")
+    compared([value("k", [30]), *nodes], {"x": x}, results=[name for one in nodes for name in one.output])
+
+
 def test_nodes_that_change_nothing() -> None:
     """A Clip without bounds, and a Dropout outside of training, whose mask is true."""
     compared([node("Clip", ["x"], ["same"]), node("Dropout", ["x"], ["kept", "mask"])], {"x": X})

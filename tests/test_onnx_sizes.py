@@ -96,9 +96,7 @@ def test_values_in_another_file(tmp_path: Path) -> None:
     model.graph.initializer.append(onnx.numpy_helper.from_array(np.array([1, 2], "float32"), "w"))
     onnx.save(model, tmp_path / "m.onnx", save_as_external_data=True, location="m.data", size_threshold=0)
     torch.testing.assert_close(tt_torch.compile_onnx(tmp_path / "m.onnx")(torch.ones(2)), torch.tensor([2.0, 3.0]))
-    with pytest.raises(
-        CompileError, match=r"the value 'w' lies in the file 'm\.data'; give the path"
-    ):
+    with pytest.raises(CompileError, match=r"the value 'w' lies in the file 'm\.data'; give the path"):
         tt_torch.compile_onnx(model)
 
 

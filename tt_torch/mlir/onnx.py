@@ -63,7 +63,16 @@ def onnx_to_stablehlo(
     _refusing(lambda module, config: run_guarded(module, TO_TORCH))(module, config)
     steps = [(name, _refusing(step)) for name, step in pipeline.TO_STABLEHLO]
     pipeline.run_steps(module, steps, config, pipeline.Timings())
+    _keep_order(module)
     return module, weights
+
+
+def _keep_order(module: ir.Module) -> None:
+    """Equal elements keep their order in sorts, because TopK takes those with the lowest positions. torch-mlir leaves
+    their order open."""
+    for op in main(module).regions[0].blocks[0].operations:
+        if op.operation.name == "stablehlo.sort":
+            op.operation.attributes["is_stable"] = ir.BoolAttr.get(True, module.context)
 
 
 def _refusing(step: Callable[[ir.Module, CompilerConfig], object]) -> Callable[[ir.Module, CompilerConfig], None]:

@@ -65,9 +65,10 @@ func.func @main(%a: tensor<2xf32>, %p: tensor<i1>) -> tensor<2xf32> {
 // -----
 
 // CHECK-LABEL: @main(
-// CHECK: %[[V:.*]]:2 = "ttir.topk"(%arg0)
+// CHECK: %[[V:.*]]:2 = "ttir.sort"(%arg0)
+// CHECK: %[[P:.*]] = "ttir.slice_static"(%[[V]]#1)
 // CHECK-NOT: tuple
-// CHECK: return %[[V]]#1, %arg0
+// CHECK: return %[[P]], %arg0
 func.func @main(%a: tensor<4xf32>) -> (tensor<2xi32>, tensor<4xf32>) {
   %0 = stablehlo.custom_call @mhlo.topk(%a) {mhlo.attributes = {k = 2 : i64, largest = true}}
     : (tensor<4xf32>) -> tuple<tensor<2xf32>, tensor<2xi32>>

@@ -33,7 +33,9 @@ func.func @main(%x: tensor<4xf32>, %key: tensor<4xi32>) -> (tensor<4xf32>, tenso
 // -----
 
 // CHECK-LABEL: @main(
-// CHECK: "ttir.topk"(%arg0) {dim = 1 : i64, k = 2 : i64, largest = true, sorted = true}
+// CHECK: %[[S:.*]]:2 = "ttir.sort"(%arg0) {descending = true, dim = 1 : i64, stable = true}
+// CHECK: "ttir.slice_static"(%[[S]]#0) {begins = array<i64: 0, 0>, ends = array<i64: 2, 2>
+// CHECK: "ttir.slice_static"(%[[S]]#1)
 func.func @main(%x: tensor<2x5xf32>) -> (tensor<2x2xf32>, tensor<2x2xi32>) {
   %0:2 = chlo.top_k(%x, k = 2) : tensor<2x5xf32> -> (tensor<2x2xf32>, tensor<2x2xi32>)
   return %0#0, %0#1 : tensor<2x2xf32>, tensor<2x2xi32>

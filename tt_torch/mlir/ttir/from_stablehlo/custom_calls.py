@@ -5,9 +5,10 @@ from __future__ import annotations
 from tt_torch.mlir import ods
 from tt_torch.mlir.functions import set_argument_texts
 from tt_torch.mlir.layer_names import WEIGHT_DTYPE, WEIGHT_DTYPES, constants_of
-from tt_torch.mlir.rules import Builder, shape
+from tt_torch.mlir.rules import Builder
 from tt_torch.mlir.ttir.from_stablehlo import attention_calls, cache_calls, choosing_calls
 from tt_torch.mlir.ttir.from_stablehlo.collectives import own_part
+from tt_torch.mlir.ttir.from_stablehlo.ordering import extremes
 from tt_torch.mlir.ttir.from_stablehlo.registry import RULES, unsupported
 from tt_torch.mlir.ttir.from_stablehlo.user_ops import user_op
 from tt_torch.mlir.types import Attrs, Op, Results, Value
@@ -20,11 +21,6 @@ MARKS = (
 ).split()
 
 
-def topk(b: Builder, operands: list[Value], a: Attrs) -> list[Value]:
-    (x,) = operands
-    return b("ttir.topk", x, k=a["k"], dim=len(shape(x)) - 1, largest=a["largest"], sorted=True)
-
-
 def mesh_partition(b: Builder, operands: list[Value], a: Attrs) -> Value:
     """The chip's own part of a tensor that all chips of a group have."""
     (x,) = operands
@@ -34,7 +30,7 @@ def mesh_partition(b: Builder, operands: list[Value], a: Attrs) -> Value:
 CALLS: dict[str, attention_calls.Expand] = {
     "mhlo.asinh": lambda b, operands, _: b("ttir.asinh", *operands),
     "mhlo.erf": lambda b, operands, _: b("ttir.erf", *operands),
-    "mhlo.topk": topk,
+    "mhlo.topk": lambda b, operands, a: extremes(b, *operands, a["k"], a["largest"]),
     "tt_mesh.mesh_partition": mesh_partition,
     **attention_calls.CALLS,
     **cache_calls.CALLS,

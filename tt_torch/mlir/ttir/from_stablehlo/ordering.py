@@ -5,6 +5,7 @@ from __future__ import annotations
 from tt_torch.mlir import ods
 from tt_torch.mlir.rules import Builder, producer, shape
 from tt_torch.mlir.stablehlo import attrs
+from tt_torch.mlir.ttir.from_stablehlo.arranging import part
 from tt_torch.mlir.ttir.from_stablehlo.creation import splat_of
 from tt_torch.mlir.ttir.from_stablehlo.reduction import counts
 from tt_torch.mlir.ttir.from_stablehlo.registry import RULES
@@ -37,7 +38,16 @@ def sort(op: Op, b: Builder) -> list[Value] | None:
 def top_k(op: Op, b: Builder) -> list[Value]:
     """The `k` largest elements of the last dimension, with the largest first, and their positions."""
     (x,) = op.operands
-    return b("ttir.topk", x, k=attrs.integer(op, "k"), dim=len(shape(x)) - 1, largest=True, sorted=True)
+    return extremes(b, x, attrs.integer(op, "k"), True)
+
+
+def extremes(b: Builder, x: Value, count: int, largest: bool) -> list[Value]:
+    """The largest or smallest elements of the last dimension, and their positions.
+
+    Of equal elements, that with the lowest position comes first. `ttir.topk` leaves their order open, so this sorts.
+    """
+    dim = len(shape(x)) - 1
+    return [part(b, v, dim, 0, count) for v in b("ttir.sort", x, dim=dim, descending=largest, stable=True)]
 
 
 def _keys(condition: Value, arguments: list[Value]) -> list[Key] | None:
