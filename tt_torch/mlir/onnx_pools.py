@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -28,7 +29,7 @@ def _pool(nodes: Nodes, op: str, x: str, results: Sequence[str], windows: Sequen
     """A pool of a value that has its padding already."""
     from onnx.helper import make_node
 
-    sizes = {"kernel_shape": [w.size for w in windows], "strides": [w.stride for w in windows]}
+    sizes: dict[str, Any] = {"kernel_shape": [w.size for w in windows], "strides": [w.stride for w in windows]}
     dilations = [w.dilation for w in windows]
     nodes.made.append(make_node(op, [x], results, nodes.node.name, **sizes, dilations=dilations))
 

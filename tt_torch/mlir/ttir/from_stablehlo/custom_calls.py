@@ -30,7 +30,7 @@ def mesh_partition(b: Builder, operands: list[Value], a: Attrs) -> Value:
 CALLS: dict[str, attention_calls.Expand] = {
     "mhlo.asinh": lambda b, operands, _: b("ttir.asinh", *operands),
     "mhlo.erf": lambda b, operands, _: b("ttir.erf", *operands),
-    "mhlo.topk": lambda b, operands, a: extremes(b, *operands, a["k"], a["largest"]),
+    "mhlo.topk": lambda b, operands, a: extremes(b, operands[0], a["k"], a["largest"]),
     "tt_mesh.mesh_partition": mesh_partition,
     **attention_calls.CALLS,
     **cache_calls.CALLS,
