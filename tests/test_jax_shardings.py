@@ -1,6 +1,9 @@
 """JAX's annotations of values that are split over a mesh, compared with the same functions without annotations."""
 
+import os
 import random
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -64,6 +67,42 @@ def test_each_chip_has_its_part_of_the_weights(tmp_path):
     compiled.model.save(tmp_path / "mlp.ttpkg")
     loaded = tt_torch.load(tmp_path / "mlp.ttpkg")
     assert_equal(loaded(*map(torch.from_dlpack, (x, w, v))), expected)
+
+
+def layer(x, wq, wk, wv, wo, up, down):
+    """A layer of a decoder, whose weights are split as by Megatron."""
+    b, t, d = x.shape
+    q, k, v = ((x @ split(w, None, "b")).reshape(b, t, 4, d // 4).transpose(0, 2, 1, 3) for w in (wq, wk, wv))
+    a = jax.nn.softmax(q @ k.transpose(0, 1, 3, 2) / 2.0, -1) @ v
+    x = split(x, "a") + a.transpose(0, 2, 1, 3).reshape(b, t, d) @ split(wo, "b", None)
+    return x + jax.nn.silu(x @ split(up, None, "b")) @ split(down, "b", None)
+
+
+def test_a_layer_of_a_decoder_has_two_sums(monkeypatch):
+    given = arrays((4, 8, 16), *[(16, 16)] * 4, (16, 32), (32, 16))
+    compiled = tt_torch.jax.compile(layer, *given)
+    counts = op_histogram(decode(compiled.model.binary))
+    assert counts["AllReduceOp"] == 2 and not counts["AllGatherOp"] and not counts["MeshPartitionOp"]
+    found = compiled(*given)
+    monkeypatch.setitem(globals(), "split", lambda x, *spec: x)
+    np.testing.assert_allclose(found, layer(*given), rtol=1e-3, atol=1e-3)
+
+
+DISTRIBUTED = """
+import jax, numpy as np
+import tt_torch.jax
+from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
+
+mesh = Mesh(np.array(jax.devices()), ("a",))
+x = jax.device_put(np.arange(8, dtype=np.float32), NamedSharding(mesh, P("a")))
+compiled = tt_torch.jax.compile(jax.jit(lambda x: x * 2, in_shardings=NamedSharding(mesh, P("a"))), x)
+assert np.array_equal(compiled(x), np.asarray(x) * 2) and compiled.model.executor.executable.mesh_shape == (1, 2)
+"""
+
+
+def test_arrays_that_jax_has_distributed():
+    variables = os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=2", "JAX_PLATFORMS": "cpu"}
+    subprocess.run([sys.executable, "-c", DISTRIBUTED], env=variables, check=True)
 
 
 # Shardy's own passes give wrong values for these, if the dimensions stay split.

@@ -69,11 +69,13 @@ def compile(
 
 
 def _tensor(leaf: Any, dtype: Any) -> torch.Tensor:
-    """A leaf of the arguments as a tensor, in the same memory if it is an array of JAX."""
+    """A leaf of the arguments as a tensor. It is in the same memory if it is an array of JAX on one device."""
     import jax
 
     if not isinstance(leaf, jax.Array):
         leaf = jax.numpy.asarray(leaf, dtype)
+    if len(leaf.devices()) > 1:
+        leaf = jax.device_put(leaf, next(iter(leaf.devices())))
     return torch.utils.dlpack.from_dlpack(jax.random.key_data(leaf) if _kind_of_key(leaf.dtype) else leaf)
 
 

@@ -22,6 +22,8 @@ ELEMENTWISE = (
 Dims = set[int]
 # For an op, the dimensions of each operand and of each result that must be whole.
 Whole = tuple[list[Dims], list[Dims]]
+# A rule gets the op, and the number of chips along the longest axis of the mesh.
+Rule = Callable[[Any, int], Whole]
 
 
 def rank(value: Any) -> int:
@@ -32,11 +34,11 @@ def shape(value: Any) -> list[int]:
     return list(ir.RankedTensorType(value.type).shape)
 
 
-def nothing(op: Any) -> Whole:
+def nothing(op: Any, axis: int) -> Whole:
     return [set() for _ in op.operands], [set() for _ in op.results]
 
 
-def everything(op: Any) -> Whole:
+def everything(op: Any, axis: int) -> Whole:
     return [set(range(rank(x))) for x in op.operands], [set(range(rank(x))) for x in op.results]
 
 
@@ -45,37 +47,38 @@ def everywhere(op: Any, dims: Dims) -> Whole:
     return [dims if rank(x) else set() for x in op.operands], [dims for _ in op.results]
 
 
-def changed(op: Any) -> Whole:
+def changed(op: Any, axis: int) -> Whole:
     """Dimensions that get another size, as in a slice. The other operands are numbers."""
     before, after = shape(op.operands[0]), shape(op.results[0])
     dims = {i for i, (a, b) in enumerate(zip(before, after, strict=True)) if a != b}
     return everywhere(op, dims)
 
 
-def moved(op: Any) -> Whole:
+def moved(op: Any, axis: int) -> Whole:
     """A slice that keeps the size of a dimension takes all of it, but a pad may cut elements and add others."""
     parts = [list(ir.DenseI64ArrayAttr(op.attributes[f"edge_padding_{end}"])) for end in ("low", "high")]
     inner = list(ir.DenseI64ArrayAttr(op.attributes["interior_padding"]))
     return everywhere(op, {i for i, each in enumerate(zip(*parts, inner, strict=True)) if any(each)})
 
 
-def along(name: str) -> Callable[[Any], Whole]:
+def along(name: str) -> Rule:
     """The dimension that an attribute of the op names."""
-    return lambda op: everywhere(op, {ir.IntegerAttr(op.attributes[name]).value})
+    return lambda op, axis: everywhere(op, {ir.IntegerAttr(op.attributes[name]).value})
 
 
-def constant(op: Any) -> Whole:
+def constant(op: Any, axis: int) -> Whole:
     """A constant whose elements are all equal may be split."""
     value = op.attributes["value"]
-    return nothing(op) if isinstance(value, ir.DenseElementsAttr) and value.is_splat else everything(op)
+    return nothing(op, axis) if isinstance(value, ir.DenseElementsAttr) and value.is_splat else everything(op, axis)
 
 
-def reshape(op: Any) -> Whole:
-    """Dimensions that change together: only the first one of each side may be split."""
+def reshape(op: Any, axis: int) -> Whole:
+    """Dimensions that change together: only the first one of each side may be split, into parts that both have."""
     (x,), (y,) = op.operands, op.results
     operand, result = set(range(rank(x))), set(range(rank(y)))
     for before, after in groups(shape(x), shape(y)):
-        if before and after and shape(x)[before[0]] == shape(y)[after[0]]:
+        sizes = shape(x)[before[0]], shape(y)[after[0]]
+        if sizes[0] == sizes[1] or not any(size % axis for size in sizes):
             operand.discard(before[0])
             result.discard(after[0])
     return [operand], [result]
@@ -98,11 +101,11 @@ def groups(before: list[int], after: list[int]) -> Iterator[tuple[list[int], lis
         yield ours, theirs
 
 
-def reduction(op: Any) -> Whole:
+def reduction(op: Any, axis: int) -> Whole:
     """Only a sum may be over a split dimension, because Shardy adds the results of the chips, also those of a maximum.
     Each chip begins with the initial value, so it must be zero."""
     if len(op.results) > 1:  # such as the place of the largest element, which counts places
-        return everything(op)
+        return everything(op, axis)
     (*_, end) = op.regions[0].blocks[0].operations
     only = end.operands[0].owner
     is_sum = not isinstance(only, ir.Block) and only.name == "stablehlo.add" and adds(only)
@@ -123,18 +126,18 @@ def is_zero(op: Any) -> bool:
     return bool(value.is_splat and not value.get_splat_value().value)
 
 
-def convolution(op: Any) -> Whole:
+def convolution(op: Any, axis: int) -> Whole:
     """Only the batch may be split."""
     found = re.search(r"\[(.*?)\]x\[.*?\]->\[(.*?)\]", str(op.attributes["dimension_numbers"]))
     assert found
     x, _, y = op.operands[0], op.operands[1], op.results[0]
     batch, result = (each.split(", ").index("b") for each in found.groups())
     if any(ir.IntegerAttr(op.attributes[name]).value != 1 for name in ("batch_group_count",)):
-        return everything(op)
+        return everything(op, axis)
     return [set(range(rank(x))) - {batch}, set(range(rank(op.operands[1])))], [set(range(rank(y))) - {result}]
 
 
-RULES: dict[str, Callable[[Any], Whole]] = {
+RULES: dict[str, Rule] = {
     **dict.fromkeys((f"stablehlo.{name}" for name in ELEMENTWISE), nothing),
     "stablehlo.broadcast_in_dim": nothing,
     "stablehlo.concatenate": along("dimension"),

@@ -35,14 +35,14 @@ AXES = re.compile(r'"([^"]+)"')
 PART_OF_AXIS = re.compile(r'"[^"]+":\(\d+\)\d+')
 
 
-def constrain(block: Any, mesh: str) -> None:
+def constrain(block: Any, mesh: str, axis: int) -> None:
     """Asks Shardy to leave whole what RULES want whole."""
     for op in [each.operation for each in block.operations]:
         if op.name.startswith(("func.", "sdy.")):
             continue
         for region in op.regions if op.name not in RULES else ():
             remove_constraints(region)
-        operands, results = RULES.get(op.name, everything)(op)
+        operands, results = RULES.get(op.name, everything)(op, axis)
         for i, dims in enumerate(operands):
             if dims:
                 op.operands[i] = constraint(op.operands[i], dims, mesh, ir.InsertionPoint(op))
@@ -111,6 +111,7 @@ class Refused(Exception):
 def check(function: Any, sizes: dict[str, int]) -> None:
     """Raises Refused if a value has no equal parts, or if a dimension is split that has to be whole."""
     (block,) = function.regions[0].blocks
+    axis = max(sizes.values())
     for op in [each.operation for each in block.operations]:
         if PART_OF_AXIS.search(str(op.attributes)):
             raise Refused(op, "Shardy splits a value along a part of an axis")
@@ -123,7 +124,7 @@ def check(function: Any, sizes: dict[str, int]) -> None:
         splits = any(any(split_by(value, function)) for value in op.operands)
         if splits and SHARDING not in op.attributes and op.name not in SUMS and any(map(rank, op.results)):
             raise Refused(op, "Shardy does not say how its result is split")
-        for values, whole in zip((op.operands, op.results), RULES.get(op.name, everything)(op), strict=True):
+        for values, whole in zip((op.operands, op.results), RULES.get(op.name, everything)(op, axis), strict=True):
             for value, dims in zip(values, whole, strict=True):
                 if any(split_by(value, function)[dim] for dim in dims):
                     raise Refused(op, "Shardy splits a dimension that this op needs whole")
@@ -220,7 +221,7 @@ def program_of_one_chip(text: str) -> str:
         name, sizes = only_mesh(module)
         entry = inlined(module)
         hide(entry)
-        constrain(entry.regions[0].blocks[0], name)
+        constrain(entry.regions[0].blocks[0], name, max(sizes.values()))
         run(module, DECIDE)
         (entry,) = [each.operation for each in module.body.operations if is_function(each)]
         check(entry, sizes)
