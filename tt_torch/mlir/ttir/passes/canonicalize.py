@@ -205,8 +205,14 @@ def relu(op: Op, b: Builder) -> Value | None:
         number = splat(bound)
         if number is None or number != 0 or math.copysign(1, number) < 0:  # the maximum of -1 and -0.0 is -0.0
             continue
-        if shape(x) == shape(op.results[0]) and splat(x) is None:
+        if splat(x) is not None:
+            continue
+        size = shape(op.results[0])
+        if shape(x) == size:
             return b("ttir.relu", x)
+        if len(shape(x)) == len(size):  # the bound has the larger shape, after a broadcast of `x` was removed
+            counts = [n // m if m else 1 for n, m in zip(size, shape(x), strict=True)]
+            return b("ttir.broadcast", b("ttir.relu", x), broadcast_dimensions=counts)
     return None
 
 
