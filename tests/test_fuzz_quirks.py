@@ -42,6 +42,7 @@ def test_factors_that_eager_does_not_define() -> None:
     assert undefined("torch.fmod(v0, 1e-45)", x) and not undefined("torch.fmod(v0, 1e-38)", x)
     assert undefined("v0.sub(v0, alpha=-9223372036854775808)", x)
     assert undefined("torch.addmm(v0, v0, v0, alpha=inf)", x) and undefined("torch.addmv(v0, v0, v0, beta=1e-45)", x)
+    assert undefined("torch.addcmul(v0, v0, v0, value=1e-45)", x)
     assert undefined("torch.addmm(v0, v0, v0, alpha=-0.0)", [torch.tensor([inf])])
     assert not undefined("torch.addmm(v0, v0, v0, alpha=-0.0)", x)
     assert not undefined("torch.addmm(v0, v0, v0, alpha=0.5)", [torch.tensor([inf])])

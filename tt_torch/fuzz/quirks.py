@@ -158,7 +158,7 @@ QUIRKS = (
     Quirk(re.compile(r"(addmm|addmv|bmm)\(.*alpha=-?0(\.0)?\b(?!\.)"), _is_not_finite),
     # A product that is added in one step does not leave float32 before the addition. A product with `beta` may be left
     # out, as with 0, or be one with a denormal number.
-    Quirk(re.compile("(alpha|beta)=1e-45"), _always),
+    Quirk(re.compile("(alpha|beta|value)=1e-45"), _always),
     Quirk(re.compile("alpha="), _is_near_overflow),
     # The kernel adds 1 to a tanh that rounds to -1. What is left is zero, where other formulas have a tiny number.
     Quirk(re.compile("gelu.*tanh"), _is_below_minus_5),
