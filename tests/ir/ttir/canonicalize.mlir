@@ -83,19 +83,6 @@ func.func @main(%x: tensor<3xf32>) -> (tensor<3xf32>, tensor<3xf32>, tensor<3xf3
 
 // -----
 
-// A ReLU of repeated numbers comes before they are repeated: max(-0.0, 0.0) would be 0.0.
-// CHECK-LABEL: @main(
-func.func @main(%x: tensor<1x3xf32>) -> tensor<2x3xf32> {
-  %zero = "ttir.full"() {shape = array<i64: 2, 3>, fill_value = 0.0 : f64} : () -> tensor<2x3xf32>
-  %0 = "ttir.broadcast"(%x) {broadcast_dimensions = array<i64: 2, 1>} : (tensor<1x3xf32>) -> tensor<2x3xf32>
-  // CHECK: [[RELU:%[0-9]+]] = "ttir.relu"(%arg0)
-  // CHECK-NEXT: "ttir.broadcast"([[RELU]]) {broadcast_dimensions = array<i64: 2, 1>}
-  %1 = "ttir.maximum"(%0, %zero) : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
-  return %1 : tensor<2x3xf32>
-}
-
-// -----
-
 // An operand with the same number everywhere becomes one element. It keeps its shape if no other operand gives this
 // shape to the result.
 // CHECK-LABEL: @main(
@@ -124,11 +111,12 @@ func.func @main(%x: tensor<1xf32>) -> tensor<3xf32> {
 
 // -----
 
-// A maximum that repeats its operand is no ReLU, because a ReLU would lose the repetition.
+// A ReLU that repeats its operand as a maximum repeats the result: max(-0.0, 0.0) would be 0.0.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<1x3xf32>) -> tensor<2x3xf32> {
   %zero = "ttir.full"() {shape = array<i64: 2, 3>, fill_value = 0.0 : f64} : () -> tensor<2x3xf32>
-  // CHECK: "ttir.maximum"(%arg0,
+  // CHECK: [[RELU:%[0-9]+]] = "ttir.relu"(%arg0)
+  // CHECK-NEXT: "ttir.broadcast"([[RELU]]) {broadcast_dimensions = array<i64: 2, 1>}
   %0 = "ttir.maximum"(%x, %zero) : (tensor<1x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
   return %0 : tensor<2x3xf32>
 }
