@@ -16,6 +16,7 @@ from tt_torch.fuzz.quirks import undefined
         ("torch.nn.functional.gelu(v0)", torch.tensor([inf]), torch.tensor([1e30])),
         ("torch.nn.functional.gelu(v0)", torch.tensor([3e38]), torch.tensor([1e30])),
         ("torch.nn.functional.gelu(v0, approximate='tanh')", torch.tensor([-7.0]), torch.tensor([-4.0, 1e30])),
+        ("torch.nn.functional.glu(v1, -1)", torch.tensor([-89.0]), torch.tensor([-87.0, inf])),
         ("v1.sinc()", torch.tensor([4]), torch.tensor([0.0, 0.3])),
         ("torch.nn.functional.hardswish(v0)", torch.tensor([3e38]), torch.tensor([1e30])),
         ("(torch.complex(v0, v1) * torch.complex(v1, v0)).imag", torch.tensor([inf]), torch.tensor([1e30])),

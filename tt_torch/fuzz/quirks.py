@@ -68,6 +68,10 @@ def _is_below_minus_5(x: torch.Tensor) -> bool:
     return x.dtype.is_floating_point and bool((x < -5).any())
 
 
+def _is_below_minus_88(x: torch.Tensor) -> bool:
+    return x.dtype.is_floating_point and bool((x < -88).any())
+
+
 def _is_expanded(x: torch.Tensor) -> bool:
     return 0 in x.stride()
 
@@ -162,6 +166,8 @@ QUIRKS = (
     Quirk(re.compile("alpha="), _is_near_overflow),
     # The kernel adds 1 to a tanh that rounds to -1. What is left is zero, where other formulas have a tiny number.
     Quirk(re.compile("gelu.*tanh"), _is_below_minus_5),
+    # The kernel divides 1 by an exponential that is infinite. The quotient is zero, where the value is a denormal number.
+    Quirk(re.compile("sigmoid|silu|glu"), _is_below_minus_88),
     # The cross product of a vector with itself is the rounding of a product, or zero.
     Quirk(re.compile(r"cross\((\w+), \1"), _always),
 )
