@@ -78,6 +78,11 @@ def found(x: torch.Tensor) -> torch.Tensor:
     return (x[..., 0] > 100).long()
 
 
+def thirds(x: torch.Tensor) -> torch.Tensor:
+    """A position from 0 to 2 for each real element, and one that does not exist for the garbage in the padding."""
+    return ((x + 0.5) * 3).long()
+
+
 RIGHT |= {
     "of images": lambda x: (
         F.max_pool2d(images(x), 2),
@@ -103,6 +108,17 @@ RIGHT |= {
         (torch.arange(x.shape[1]),), x[0] > 0, accumulate=True
     ),
     "counted places": lambda x: torch.zeros(20, 16).index_put((torch.arange(x.shape[1]),), x[0], accumulate=True),
+    "overwritten places": lambda x: (
+        torch.zeros(20, 16).index_put((torch.arange(x.shape[1]) + 3,), x[0]),
+        torch.zeros(3, 16).index_put((thirds(x)[0, :, 0],), x[0]),
+        torch.zeros(3, 16).index_put((thirds(x)[0, :, 0],), torch.tensor(2.0)),
+        aten.index_put(torch.zeros(2, 3), [None, thirds(x)[0, :, :2]], x[..., :2]),
+        torch.zeros(2, 20, 16).scatter(1, thirds(x), x),
+        torch.zeros(2, 20, 16).scatter(1, thirds(x), 2.0),
+        torch.zeros(2, 20, 16).scatter_add(1, thirds(x), x),
+        x.scatter(1, thirds(x), x),
+    ),
+    "the last elements": lambda x: (x[:, -1:], x[:, -3:], x[:, -1:, :2].flatten(0, 1), x.transpose(0, 1)[-2:]),
     "a slice that leaves nothing out": lambda x: aten.slice(x.flatten(0, 1), 0) * 2,
     "causal attention of a few rows": lambda x: F.scaled_dot_product_attention(
         torch.ones(2, 2, 3, 8, dtype=f64), heads(x.to(f64)), heads(x.to(f64)), is_causal=True
@@ -149,6 +165,8 @@ REFUSED: list[tuple[str, str, Callable[[torch.Tensor], Any]]] = [
     ),
     ("aten.slice", "it cuts a padded dimension", lambda x: x[:, :3]),
     ("aten.slice", "it cuts a padded dimension", lambda x: x[:, :-1]),
+    ("aten.slice", "it cuts a padded dimension elsewhere than at its end", lambda x: x[:, -3:-1]),
+    ("aten.slice", "it cuts a padded dimension elsewhere than at its end", lambda x: x.flatten(0, 1)[-3:]),
     ("aten.cat", "it joins padded dimensions", lambda x: torch.cat([x, x], 1)),
     ("aten.cat", "it joins padded dimensions", lambda x: torch.cat([v[:, None] for v in two_orders(x)], 1)),
     ("aten.stack", "it joins padded dimensions", lambda x: torch.stack(two_orders(x))),
@@ -180,18 +198,17 @@ REFUSED: list[tuple[str, str, Callable[[torch.Tensor], Any]]] = [
     ("aten.avg_pool2d", "it mixes along a padded dimension", lambda x: F.avg_pool2d(x[None], 2)),
     (
         "aten.index_put",
-        "it writes to a padded dimension, or overwrites",
+        "it writes to a padded dimension",
         lambda x: x.index_put((torch.tensor([0]),), x[:1]),
     ),
-    (
-        "aten.index_put",
-        "it writes to a padded dimension, or overwrites",
-        lambda x: torch.zeros(20, 16).index_put((torch.arange(x.shape[1]),), x[0]),
-    ),
-    (
-        "aten.scatter",
-        "it writes to a padded dimension",
-        lambda x: torch.zeros(2, 20, 16).scatter(1, (x * 0).long(), x),
+    *(
+        (op, "it writes at positions of a dimension of several sizes", function)
+        for op, function in {
+            "aten.index_put": lambda x: torch.zeros(9).index_put(
+                ((x[..., 0] > 0).long().flatten(),), x[..., 0].flatten()
+            ),
+            "aten.scatter": lambda x: torch.zeros(99, 16).scatter(0, (x * 0).long().flatten(0, 1), x.flatten(0, 1)),
+        }.items()
     ),
     *(
         ("aten.arange", "it computes with the size itself", function)

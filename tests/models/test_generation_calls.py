@@ -14,7 +14,7 @@ import torch
 from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM, pipeline
 from transformers.generation import CompileConfig
 
-from tt_torch import transformers_compile
+from tt_torch import CompilerConfig, transformers_compile
 from tt_torch.driver.executor import Executor
 
 SIZES: dict[str, Any] = {
@@ -72,6 +72,20 @@ def test_the_switch_is_added_if_transformers_comes_first() -> None:
     command = [sys.executable, "-c", program.format(transformers_compile.SWITCH)]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
     assert done.stdout.strip() == "True"
+
+
+@pytest.mark.sample
+def test_prompts_of_one_bucket_have_one_program(made: list[Executor]) -> None:
+    """The padding must not reach the cache, so all later tokens are compared."""
+    model, config = network(), CompilerConfig(buckets={"input_ids.1": (8, 16)})
+    model.forward = torch.compile(model.forward, backend="tt", options={"compiler_config": config})
+    prompt = torch.randint(1, 64, (2, 16))
+    for length, programs in ((5, 2), (3, 3), (7, 3), (12, 4), (2, 4), (15, 4)):
+        mask = torch.ones(2, length, dtype=torch.int64)
+        mask[0, 0] = 0
+        options: Any = {"attention_mask": mask, "max_length": 24, "do_sample": False, "cache_implementation": "static"}
+        assert tokens(model, prompt[:, :length], **options).equal(tokens(network(), prompt[:, :length], **options))
+        assert len(made) == programs  # two for the first prompt and its tokens, then one per bucket
 
 
 OPTIONS: dict[str, dict[str, Any]] = {

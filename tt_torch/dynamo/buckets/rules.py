@@ -179,10 +179,16 @@ def permute(p: Padding, node: Node, a: Arguments) -> Tagged:
 
 @RULES(aten.slice)
 def slice_(p: Padding, node: Node, a: Arguments) -> Tagged:
-    """A slice may leave a padded dimension whole, or cut a dimension without padding to a padded size. For a length of
-    5 that is padded to 8, `table[:length]` takes 8 rows. `x[1:]` of (length) is refused."""
+    """A slice may leave a padded dimension whole, take its last real elements, or cut a dimension without padding to a
+    padded size. For a length of 5 that is padded to 8, `x[-2:]` has elements 3 and 4, and `table[:length]` takes 8
+    rows. `x[1:]` of (length) is refused."""
     own, dim = p.of(_source(node)), a["dim"] % len(p.of(_source(node)))
-    new = p.of_shape(node)[dim]
+    new, count = p.of_shape(node)[dim], node.meta["val"].shape[dim]
+    takes_last = isinstance(count, int) and a["start"] == -count and a["step"] == 1
+    if own[dim] and takes_last and plain(p, a["self"].shape[dim], own[dim]):
+        (symbol,) = own[dim]
+        places = p.lengths[symbol] - count + torch.arange(count)
+        return torch.index_select(a["self"], dim, places), (*own[:dim], {}, *own[dim + 1 :])
     if (own[dim] or new) and (a["start"] not in (None, 0) or a["step"] != 1):
         raise p.refused(node, "it cuts a padded dimension elsewhere than at its end")
     if own[dim] and (a["end"] is not None and a["end"] < a["self"].shape[dim]):
