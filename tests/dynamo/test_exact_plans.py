@@ -126,6 +126,33 @@ def test_floats_that_become_integers_are_checked(flag: bool) -> None:
             assert torch.equal(result, (x.exp() - 1).to(i64) // 2)
 
 
+def bucket(x: torch.Tensor) -> torch.Tensor:
+    """The bucket of T5 for a distance, whose logarithm is not read for small ones."""
+    far = (x.log() * 3).to(i64) + 16
+    return torch.where(x < 2, x.to(torch.int32), far.minimum(torch.full_like(far, 31)))
+
+
+def test_floats_that_become_integers_have_limits_and_are_checked_only_where_they_are_read() -> None:
+    """The sum has no more than 32 bits below a limit of 2^30, so it needs no host. An op that needs 64 bits already
+    beyond 2^24 runs on the host instead: the limit stays high."""
+    run = runs(bucket, torch.rand(3))
+    x = torch.tensor([0.0, 1.0, 5.0, 1e30])
+    assert run(x)[0] and torch.equal(run(x)[1][0], bucket(x))
+    assert not run(torch.tensor([0.0, torch.inf]))[0]
+    read_elsewhere: list[Callable[..., Any]] = [
+        lambda x: torch.where(x >= 2, (x.log() * 3).to(i64) + 16, 0),
+        lambda x: torch.where(x < 2, 0, (x.log() * 3).to(i64) + 16).sum() + (x.log() * 3).to(i64).sum(),
+        lambda x: torch.where(x < 2, 0, (x.log() * 3).to(i64).amax(0, True)),
+        lambda x: [(far := (x.log() * 3).to(i64)), torch.where(x < 2, 0, far)],
+    ]
+    for function in read_elsewhere:
+        run = runs(function, torch.rand(4))
+        assert run(x + 1)[0] and not run(x)[0]
+    run = runs(lambda x: x.to(i64) + 16, torch.rand(3))
+    assert run(torch.tensor([2.0**29]))[0] and not run(torch.tensor([2.0**30]))[0]
+    assert reasons(planned(lambda x: x.to(i64) * 2**20, torch.rand(3))[0]) == {"mul": RESULT}
+
+
 @pytest.mark.parametrize("flag", [True, False])
 def test_several_indices_are_checked(flag: bool) -> None:
     x, (i, j) = torch.arange(12.0).reshape(3, 4), IN_PLACE

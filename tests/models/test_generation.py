@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import pytest
 import torch
 import transformers
 
+from tt_torch.driver.exact_runner import ExactnessWarning
 from tt_torch.driver.executor import Executor
 from tt_torch.wire import calls
 from tt_torch.wire.decode import decode
@@ -48,6 +50,23 @@ def test_a_sliding_window_makes_three_programs(family: str, made: list[Executor]
     """One is for the prompt, one runs until the window is full, and one runs after that."""
     _generate_as_eager(*SLIDING[family])
     assert len(made) == 3
+
+
+@pytest.mark.sample
+def test_the_buckets_of_t5_are_on_the_device(made: list[Executor]) -> None:
+    """A row of distances begins with 0, whose logarithm is infinite. Nothing may run on the host because of it."""
+    torch.manual_seed(0)
+    sizes = {"vocab_size": 64, "d_model": 32, "d_kv": 8, "d_ff": 64, "num_layers": 2, "num_heads": 4}
+    config = transformers.T5Config(**sizes, decoder_start_token_id=0, initializer_factor=3.0)
+    model = transformers.T5ForConditionalGeneration(config).eval()
+    given: Any = {"max_new_tokens": 40, "min_new_tokens": 40, "do_sample": False}
+    prompt = torch.randint(2, 64, (2, 7))
+    expected = model.generate(prompt, **given)
+    model.forward = torch.compile(model.forward, backend="tt", options={"fallback": "error"})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ExactnessWarning)
+        assert model.generate(prompt, cache_implementation="static", **given).equal(expected)
+    assert len(made) == 2
 
 
 def _generate_as_eager(name: str, sizes: dict[str, Any]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import torch
 from torch.fx import GraphModule, Node
@@ -27,6 +27,8 @@ WIDE = (torch.int64, torch.uint32, torch.uint64)  # the device computes them in 
 # a bound beyond 32 bits has the same effect as the largest one
 SATURATING = (aten.clamp, aten.clamp_min, aten.clamp_max)
 LEVELS = [2**n for n in range(31, 2, -1)]
+# Floats are not limited to less, because a call beyond a limit runs in eager PyTorch as a whole.
+LEAST_OF_CASTS = 2**24
 Raw = Mapping[Node, tuple[Interval, ...]]  # for each result of a node
 
 
@@ -39,15 +41,13 @@ class Analysis:
         with unset_fake_temporarily():
             self.given = {n: of_values(known[n]) for n in self.nodes if n in known}
         self.inputs = [n for n in self.nodes if n.op == "placeholder" and value(n).dtype in (*WIDE, torch.int32)]
-        self.unknown_casts: dict[Node, Interval] = {}
         raw = self.raw(dict.fromkeys(self.inputs, LEVELS[0]))
-        for node in self.nodes:
-            if _is_cast(node) and _is_wide(node) and not _is_integer(node.args[0]) and raw[node] == (ANYTHING,):
-                self.unknown_casts[node] = DEVICE
-        self.given |= self.unknown_casts
+        casts = (n for n in self.nodes if _is_cast(n) and _is_wide(n) and not _is_integer(n.args[0]))
+        self.unknown_casts = [n for n in casts if raw[n] == (ANYTHING,)]
 
     def raw(self, limits: Mapping[Node, int]) -> Raw:
-        """The interval of each result, if no absolute value in an input is above its limit. Values do not wrap yet."""
+        """The interval of each result, if no absolute value in an input or cast is above its limit. Values do not wrap
+        yet."""
         return intervals(self.nodes, self.given | {n: _limited(n, limit) for n, limit in limits.items()})
 
     def inexact(self, raw: Raw) -> dict[Node, str]:
@@ -56,10 +56,12 @@ class Analysis:
         return {node: reason for node, reason in reasons.items() if reason}
 
     def limits(self) -> dict[Node, int]:
-        """The largest limit of each input for which no more nodes are inexact than with the smallest limits."""
-        if not self.inputs:
+        """The largest limit of each input, and of each cast of unknown floats, for which no more nodes are inexact than
+        with the smallest limits."""
+        limited = {**dict.fromkeys(self.inputs, LEVELS[-1]), **dict.fromkeys(self.unknown_casts, LEAST_OF_CASTS)}
+        if not limited:
             return {}
-        least = self.inexact(self.raw(dict.fromkeys(self.inputs, LEVELS[-1]))).keys()
+        least = self.inexact(self.raw(limited)).keys()
 
         def fits(limits: Mapping[Node, int]) -> bool:
             return self.inexact(self.raw(limits)).keys() <= least
@@ -67,17 +69,21 @@ class Analysis:
         def highest(limited: Callable[[int], dict[Node, int]]) -> int:
             return LEVELS[min(bisect_left(LEVELS, True, key=lambda n: fits(limited(n))), len(LEVELS) - 1)]
 
-        limits = dict.fromkeys(self.inputs, highest(lambda level: dict.fromkeys(self.inputs, level)))
-        for node in self.inputs if LEVELS[0] not in limits.values() else []:
-            limits[node] = highest(lambda level, node=node: limits | {node: level})  # type: ignore[misc]
+        def at(level: int, nodes: Iterable[Node] = limited) -> dict[Node, int]:
+            return {n: max(level, limited[n]) for n in nodes}
+
+        limits = at(highest(at))
+        for node in limited if LEVELS[0] not in limits.values() else []:
+            highest_of_node = highest(lambda level, node=node: limits | at(level, [node]))  # type: ignore[misc]
+            limits.update(at(highest_of_node, [node]))
         return limits
 
     def explained(self, limits: Mapping[Node, int]) -> dict[Node, Limit]:
-        """The limits that are narrower than the input's dtype."""
+        """The limits of inputs that are narrower than the input's dtype."""
         if not limits:
             return {}
         found, now = {}, self.inexact(self.raw(limits)).keys()
-        for node, level in limits.items():
+        for node, level in ((n, limits[n]) for n in self.inputs):
             interval = _limited(node, level)
             if interval == of_dtype(value(node).dtype):
                 continue
@@ -89,7 +95,7 @@ class Analysis:
 
 
 def _limited(node: Node, level: int) -> Interval:
-    """The values of an input that are not larger than `level`: -8 .. 8 for int64, 0 .. 8 for uint8."""
+    """The values of an input or cast that are not larger than `level`: -8 .. 8 for int64, 0 .. 8 for uint8."""
     low, high = of_dtype(value(node).dtype)
     return Interval(max(low, -level, DEVICE.low), min(high, level, DEVICE.high))
 

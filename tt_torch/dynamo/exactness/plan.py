@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import reduce
 
 import torch
@@ -42,7 +43,7 @@ def make_exact(gm: GraphModule, strict: bool, flag: bool = True) -> Plan:
     raw = analysis.raw(limits)
     for node, reason in analysis.inexact(raw).items():
         node.meta["inexact"] = reason
-    flagged = _add_flag(gm, analysis, raw)
+    flagged = _add_flag(gm, {n: limits[n] for n in analysis.unknown_casts}, raw)
     placeholders = [n for n in gm.graph.nodes if n.op == "placeholder"]
     plan = Plan({placeholders.index(n): limit for n, limit in analysis.explained(limits).items()}, flagged)
     if flagged and not flag:
@@ -88,16 +89,43 @@ def _varying(graph: Graph, dtype: torch.dtype) -> list[Node]:
     return [n for n in found if n.op == "call_function" and (has(n) or reads(n))]
 
 
-def _checks(gm: GraphModule, analysis: Analysis, raw: Raw) -> list[Node]:
-    """Boolean scalars that must be true: floats that become integers fit into 32 bits, and indices are in range.
+# Arithmetic on each element. It raises no error, so an element that is not selected afterwards has no effect.
+_ARITHMETIC = (aten.add, aten.sub, aten.rsub, aten.mul, aten.neg, aten.minimum, aten.maximum, aten.clamp, aten.abs)
+
+
+def _unselected(node: Node) -> Node | None:
+    """The condition under which nothing reads an element of the node, if there is one.
+
+    It is the condition of a `where` that selects the node elsewhere, perhaps after some arithmetic. T5 computes the
+    logarithm of each distance, also of 0, and selects it for large distances only.
+    """
+    while len(readers := [u for u in node.users if not _reads_shape(u, node)]) == 1:
+        (reader,) = readers
+        if reader.target is aten.where.self and reader.args[1] is not node and value(reader).shape == value(node).shape:
+            return reader.args[0] if reader.args[2] is node else None
+        if facts.packet(reader.target) not in _ARITHMETIC or value(reader).shape != value(node).shape:
+            return None
+        node = reader
+    return None
+
+
+def _reads_shape(user: Node, node: Node) -> bool:
+    """Whether a user of a node, such as `full_like`, reads only its shape."""
+    return Fact.FILLS in facts.of(user.target) and node not in user.args[1:]
+
+
+def _checks(gm: GraphModule, casts: Mapping[Node, int], raw: Raw) -> list[Node]:
+    """Boolean scalars that must be true: floats that become integers are below their limits, and indices are in range.
 
     Indices are only checked if there are several: the device combines them to one number, so an index that is out of
     range could hit another row.
     """
     checks = []
-    for node in analysis.unknown_casts:
+    for node, limit in casts.items():
         size = call(node, aten.abs.default, node.args[0])
-        checks.append(call(size, aten.lt.Scalar, size, float(2**31)))
+        fits = call(size, aten.lt.Scalar, size, float(limit))
+        unread = _unselected(node)
+        checks.append(fits if unread is None else call(fits, aten.logical_or.default, fits, unread))
     for node in [n for n in gm.graph.nodes if facts.of(n.target) & (Fact.PICKS | Fact.WRITES)]:
         given = _looked_up(arguments(node))
         for i, size in given if len(given) > 1 else []:
@@ -114,11 +142,11 @@ def _looked_up(a: Arguments) -> list[tuple[Node, int]]:
     return [(i, size) for i, size in zip(a["indices"], value(a["self"]).shape, strict=False) if i is not None]
 
 
-def _add_flag(gm: GraphModule, analysis: Analysis, raw: Raw) -> bool:
+def _add_flag(gm: GraphModule, casts: Mapping[Node, int], raw: Raw) -> bool:
     """Adds an output that is true if all checks are true. Returns whether there are checks."""
     (output,) = (n for n in gm.graph.nodes if n.op == "output")
     with gm.graph.inserting_before(output):
-        checks = _checks(gm, analysis, raw)
+        checks = _checks(gm, casts, raw)
         if not checks:
             return False
         flag = reduce(lambda a, b: call(a, aten.logical_and.default, a, b), checks)
