@@ -140,6 +140,32 @@ def test_heads_that_the_configuration_does_not_know() -> None:
         engine.submit([1, 2]).result()
 
 
+def test_latent_attention_is_refused() -> None:
+    sizes = {**SIZES, "num_hidden_layers": 1, "num_key_value_heads": 4, "first_k_dense_replace": 1, "kv_lora_rank": 16}
+    heads = {"qk_rope_head_dim": 8, "qk_nope_head_dim": 8, "v_head_dim": 8, "q_lora_rank": 16}
+    model = transformers.DeepseekV3ForCausalLM(transformers.DeepseekV3Config(**sizes, **heads)).eval()
+    refused = pytest.raises(RequestError, match="its attention has 16 features per key and 8 per value, and the pages")
+    with Engine(model, max_length=32, max_batch_tokens=8) as engine, refused:
+        engine.submit([1, 2]).result()
+
+
+def test_attention_that_knows_no_pages() -> None:
+    """Such a model would answer each token without the tokens before it."""
+    sizes = {**SIZES, "num_hidden_layers": 1}
+    with pytest.raises(
+        ServingModelError, match="FalconForCausalLM: its attention is not one of Transformers' functions"
+    ):
+        serving.prepare(transformers.FalconForCausalLM(transformers.FalconConfig(**sizes)))
+    passes_nothing = transformers.StableLmForCausalLM(transformers.StableLmConfig(**sizes)).eval()
+    own = network()
+    own.model.layers[1].self_attn.forward = lambda hidden_states, **others: (hidden_states, None)
+    reasons = {"its layers do not pass the pages to it": passes_nothing, "layer 1 writes no keys and values": own}
+    for reason, model in reasons.items():
+        refused = pytest.raises(RequestError, match=reason)
+        with Engine(model, max_length=32, max_batch_tokens=8) as engine, refused:
+            engine.submit([1, 2]).result()
+
+
 def test_models_and_lengths_that_are_refused() -> None:
     sizes = {**SIZES, "num_hidden_layers": 1, "sliding_window": 16}
     sliding = transformers.MistralForCausalLM(transformers.MistralConfig(**sizes))

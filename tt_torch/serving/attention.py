@@ -28,9 +28,9 @@ def attention(
     attention_mask: Tensor | None,
     scaling: float | None = None,
     *,
-    pages: list[tuple[Tensor, Tensor]],
-    page_table: Tensor,
-    positions: Tensor,
+    pages: list[tuple[Tensor, Tensor]] | None = None,
+    page_table: Tensor | None = None,
+    positions: Tensor | None = None,
     **others: Any,
 ) -> tuple[Tensor, None]:
     """Writes the keys and values of all tokens into the pages of this layer, then attends to them.
@@ -38,12 +38,19 @@ def attention(
     Queries, keys and values have the shape (1, heads, tokens, depth). `page_table`, (tokens, n), has the pages of each
     token's request, and `positions`, (tokens,), the token's position in them. The result is (1, tokens, heads, depth).
     """
+    if pages is None or page_table is None or positions is None:
+        raise ServingModelError(type(module).__name__, "its layers do not pass the pages to it")
     if given := [name for name in UNSUPPORTED if others.get(name) is not None]:
         raise ServingModelError(type(module).__name__, f"its attention has {', '.join(given)}")
     keys, values = pages[module.layer_idx]  # type: ignore[index]
     if key.shape[1] != keys.shape[1]:  # the op would take the first heads only
         reason = f"its attention has {key.shape[1]} heads of keys, and its configuration says {keys.shape[1]}"
         raise ServingModelError(type(module).__name__, reason)
+    if {key.shape[-1], value.shape[-1]} != {keys.shape[-1]}:  # latent attention has values of another size
+        sizes = f"{key.shape[-1]} features per key and {value.shape[-1]} per value"
+        raise ServingModelError(
+            type(module).__name__, f"its attention has {sizes}, and the pages have {keys.shape[-1]}"
+        )
     for cache, new in ((keys, key), (values, value)):
         cache.copy_(_written(cache, new.transpose(1, 2), positions, page_table))
     found = torch.ops.tt.paged_scaled_dot_product_attention_decode(

@@ -12,7 +12,7 @@ from transformers import AttentionInterface, PreTrainedModel
 from transformers.generation.continuous_batching.cache import PagedAttentionCache
 from transformers.modeling_outputs import CausalLMOutput
 
-from tt_torch.errors import ConfigError
+from tt_torch.errors import ConfigError, ServingModelError
 from tt_torch.serving.attention import NAME, attention
 from tt_torch.serving.pages import Pages, check
 
@@ -40,7 +40,8 @@ def prepare(
         backend: another backend of `torch.compile`, to compare.
 
     Raises:
-        ServingModelError: if the model has layers that pages do not serve yet, such as those with a sliding window.
+        ServingModelError: if the model has layers that pages do not serve yet, such as those with a sliding window, or
+            attention of its own.
         ConfigError: if `max_length` is not positive, and later if a batch has a longer request.
     """
     serve(model, max_length, backend, options)
@@ -74,10 +75,12 @@ class Served:
         own = copy.deepcopy(model, shared)
         vars(own).pop("forward", None)  # an earlier prepare or torch.compile of the model
         own.set_attn_implementation(NAME)
+        if own.config.get_text_config()._attn_implementation != NAME:  # Transformers has only logged it
+            raise ServingModelError(type(model).__name__, "its attention is not one of Transformers' functions")
         limit: Any = {"recompile_limit": PROGRAMS}  # PyTorch's types for this function lack it
         self._step: Any = torch.compile(own.forward, backend=backend, dynamic=False, options=options, **limit)
         self._keeps = own._supports_logits_to_keep()
-        self._max_length = max_length
+        self._model, self._max_length = type(model).__name__, max_length
         self._pages: weakref.WeakKeyDictionary[PagedAttentionCache, Pages] = weakref.WeakKeyDictionary()
 
     def __call__(self, batch: dict[str, Any]) -> CausalLMOutput:
@@ -88,6 +91,7 @@ class Served:
         rows = padded_size(count, cache.max_batch_tokens)
         table = pages.tables(batch, rows, self._columns(pages, int(positions.max()) + 1))
         logits = self._logits(pages, _padded(batch["input_ids"][0], rows), _padded(positions, rows), table, asked)
+        pages.check_written(self._model, int(table[0, int(positions[0]) // pages.size]))
         return CausalLMOutput(logits=logits[:, : len(asked) if self._keeps else count])
 
     @torch.no_grad()

@@ -47,6 +47,7 @@ class Pages:
             for _ in allocator.layer_indices
         ]
         cache.perform_cache_copy = self._copy
+        self._checked = False
 
     def tables(self, batch: dict[str, Any], rows: int, columns: int) -> Tensor:
         """The pages of each token of a batch of Transformers, (rows, columns). Unused entries name page 0.
@@ -64,6 +65,16 @@ class Pages:
             own = listed[start : stop : self.size] // self._stride
             table[first:last, : len(own)] = own.to(torch.int32)
         return table
+
+    def check_written(self, model: str, page: int) -> None:
+        """Raises ServingModelError if a layer has written nothing to a page of the first batch.
+
+        Such a layer has attention of its own, which knows no pages. The tokens would be wrong.
+        """
+        layers = [] if self._checked else self.layers
+        if empty := [i for i, layer in enumerate(layers) if not any(tensor[page].any() for tensor in layer)]:
+            raise ServingModelError(model, f"layer {empty[0]} writes no keys and values into the pages")
+        self._checked = True
 
     def _copy(self, pairs: dict[str, tuple[list[int], list[int]]]) -> None:
         """Copies pages for requests that branch off from another. It replaces the cache's own method."""
