@@ -26,8 +26,8 @@ MANY_SHAPES = (
 GROWING = 3
 GROWING_SHAPES = (
     f"a graph was compiled {GROWING} times for sizes that only grow, and each larger size will be a further program. "
-    'In generate() of Transformers, cache_implementation="static" keeps one size; elsewhere CompilerConfig(buckets=...)'
-    " pads a dimension to a few sizes: docs/controlling.md"
+    'In generate() of Transformers, cache_implementation="static" and max_length keep one size; elsewhere '
+    "CompilerConfig(buckets=...) pads a dimension to a few sizes: docs/shapes.md"
 )
 
 
