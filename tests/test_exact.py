@@ -179,6 +179,8 @@ OUT_OF_RANGE = {
     "gather": (lambda x, i: x.gather(0, i), T, at([[1, 9, 0]])),
     "negative gather": (lambda x, i: x.gather(0, i), T, at([[1, -1, 0]])),
     "scatter": (lambda x, i: x.scatter(0, i, 1.0), T, at([[1, 9, 0]])),
+    "scatter_reduce": (lambda x, i: x.scatter_reduce(0, i, x, "amax"), T, at([[1, 5, 0]])),
+    "negative scatter_reduce": (lambda x, i: x.scatter_reduce(0, i, x, "amin"), T, at([[1, -1, 0]])),
     "index_select": (lambda x, i: x.index_select(0, i), T, at([9])),
     "division by zero": (lambda x, i: i // (i - 9), T, at([9])),
 }

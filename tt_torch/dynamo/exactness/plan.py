@@ -118,9 +118,10 @@ def _checks(gm: GraphModule, casts: Mapping[Node, int], raw: Raw) -> list[Node]:
     """Boolean scalars that must be true: floats that become integers are below their limits, and indices are in range.
 
     Indices are only checked if there are several: the device combines them to one number, so an index that is out of
-    range could hit another row.
+    range could hit another row. The index of a `scatter_reduce` is checked, too: the device compares it with all
+    positions, so it would have no effect. Other kernels find no element, and raise an error.
     """
-    checks = []
+    checks: list[Node | None] = []
     for node, limit in casts.items():
         size = call(node, aten.abs.default, node.args[0])
         fits = call(size, aten.lt.Scalar, size, float(limit))
@@ -128,11 +129,19 @@ def _checks(gm: GraphModule, casts: Mapping[Node, int], raw: Raw) -> list[Node]:
         checks.append(fits if unread is None else call(fits, aten.logical_or.default, fits, unread))
     for node in [n for n in gm.graph.nodes if facts.of(n.target) & (Fact.PICKS | Fact.WRITES)]:
         given = _looked_up(arguments(node))
-        for i, size in given if len(given) > 1 else []:
-            if i in raw and not raw[i][0].within(Interval(-size, size - 1)):
-                fits = (call(i, aten.ge.Scalar, i, -size), call(i, aten.lt.Scalar, i, size))
-                checks.append(call(fits[0], aten.logical_and.default, *fits))
-    return [call(check, aten.all.default, check) for check in checks]
+        checks += [_in_range(i, -size, size, raw) for i, size in given if len(given) > 1]
+    for node in gm.graph.find_nodes(op="call_function", target=aten.scatter_reduce.two):
+        x, dim, index = node.args[:3]
+        checks.append(_in_range(index, 0, value(x).shape[dim], raw))
+    return [call(check, aten.all.default, check) for check in checks if check is not None]
+
+
+def _in_range(index: Node, low: int, end: int, raw: Raw) -> Node | None:
+    """Whether the indices are at least `low` and below `end`, as a node; None if they are known to be."""
+    if index not in raw or raw[index][0].within(Interval(low, end - 1)):
+        return None
+    fits = (call(index, aten.ge.Scalar, index, low), call(index, aten.lt.Scalar, index, end))
+    return call(fits[0], aten.logical_and.default, *fits)
 
 
 def _looked_up(a: Arguments) -> list[tuple[Node, int]]:
