@@ -11,7 +11,7 @@ import torch
 
 jax = pytest.importorskip("jax", reason="the extra `jax` is not installed")
 
-from sharded_programs import AUTO, program, splitter  # noqa: E402
+from split_programs import AUTO, program, splitter  # noqa: E402
 
 import tt_torch  # noqa: E402
 import tt_torch.jax  # noqa: E402
