@@ -39,6 +39,7 @@ POOLING = [
     Row("max_pool2d rank 3", lambda x: F.max_pool2d(x, 2), [(4, 9, 8)]),
     Row("max_pool1d", lambda x: F.max_pool1d(x, 3, 2), [(2, 3, 9)]),
     Row("avg_pool2d", lambda x: F.avg_pool2d(x, 2), [IMAGE]),
+    Row("avg_pool2d of one channel", lambda x: F.avg_pool2d(x, (2, 3), (1, 3)), [(2, 1, 6, 5)]),
     Row("avg_pool2d options", lambda x: F.avg_pool2d(x, 3, 2, 1), [IMAGE]),
     Row("avg_pool2d uncounted", lambda x: F.avg_pool2d(x, 3, 2, 1, count_include_pad=False), [IMAGE]),
     Row("avg_pool2d divisor", lambda x: F.avg_pool2d(x, 2, divisor_override=3), [IMAGE]),

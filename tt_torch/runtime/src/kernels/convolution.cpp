@@ -101,7 +101,8 @@ Tensor run_conv2d(const Operands& o, const Convolution& c, Frame& f) {
   Tensor x = as_image(f[o.input].to(o.type), c.batch, c.height, c.width);
   if (!c.edges.empty()) x = at::constant_pad_nd(x, c.edges);
   if (f[o.weight].is_mkldnn()) return as_flat(packed_convolution(o, c, x, f), o.result);
-  const Tensor weight = f[o.weight].to(o.type).reshape(c.weight());
+  Tensor weight = f[o.weight].to(o.type).reshape(c.weight());
+  if (weight.size(1) == 1) weight = weight.reshape(-1).reshape(c.weight());  // as in as_image
   Tensor y =
       at::conv2d(x, weight, bias_of(o, f), c.shape.stride, c.shape.padding, c.shape.dilation, c.shape.groups);
   if (o.added) {
@@ -181,7 +182,10 @@ Convolution read_convolution(OpBuilder& op) {
   return c;
 }
 
+// The strides of one channel say nothing about the order of channels. If they look like channels that come last, PyTorch's
+// convolution takes wrong elements where it has a result of width 1.
 at::Tensor as_image(const at::Tensor& flat, int64_t batch, int64_t height, int64_t width) {
+  if (flat.size(-1) == 1) return flat.reshape(-1).reshape({batch, 1, height, width});
   return flat.reshape({batch, height, width, flat.size(-1)}).permute({0, 3, 1, 2});
 }
 
@@ -203,7 +207,7 @@ static void conv2d(OpBuilder& op) {
     op.prefer(o.weight,
               {key + "|" + std::to_string(c.shape.groups),
                [c, type = o.type](const Tensor& w) { return onednn::pack_convolution(w.to(type), c.shape); },
-               [](const Tensor& packed) { return packed.to_dense(); }});
+               [](const Tensor& packed) { return packed.is_mkldnn() ? packed.to_dense() : packed; }});
   }
   op.require_scratch(checked_volume(c.shape.input), {o.input, o.out});
   absorb_tails(op, o);

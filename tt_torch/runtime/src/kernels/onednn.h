@@ -62,6 +62,7 @@ inline at::Tensor pack_convolution(const at::Tensor& weight, const ConvShape& c)
                       at::OptionalIntArrayRef)>("mkldnn::_reorder_convolution_weight", "");
   // If two convolutions prepare the same weight, the second one gets the weight that the first one packed.
   const at::Tensor plain = weight.is_mkldnn() ? weight.to_dense() : weight;
+  if (c.input[1] == 1) return plain.contiguous();  // a packed weight of one channel has the error of as_image
   return op.call(plain.contiguous(), c.padding, c.stride, c.dilation, c.groups, c.input);
 }
 
