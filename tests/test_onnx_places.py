@@ -55,13 +55,14 @@ def test_nothing_cannot_be_repeated() -> None:
 
 
 def test_slices_to_the_start() -> None:
-    """Slices go backwards along the last dimension. Some ends are outside of the dimension, and one slice is empty."""
+    """Slices go backwards along the last dimension. Some ends are outside of it, and two slices are empty."""
     forms = {
         "all": (-1, -(2**62), -1),
         "two": (9, -9, -2),
         "some": (3, 0, -1),
         "none": (1, 3, -1),
         "last": (-2, -4, -1),
+        "nothing": (3, 1, 1),
     }
     nodes, names = [], list(forms)
     for name, (start, end, step) in forms.items():

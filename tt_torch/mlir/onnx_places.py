@@ -65,11 +65,15 @@ FILLED: dict[bytes, Callable[[np.ndarray, int], np.ndarray]] = {
 
 
 def _slice(nodes: Nodes) -> bool:
-    """If a step is negative, elements are taken by their places. torch-mlir cannot slice backwards to the start."""
+    """If a step is negative or nothing is left, elements are taken by their places. torch-mlir cannot slice backwards
+    to the start, nor to an end before the start."""
     starts, ends, axes, steps = (nodes.value(number) for number in range(1, 5))
-    if starts is None or ends is None or steps is None or (nodes.operand(3) and axes is None) or min(steps) > 0:
+    if starts is None or ends is None or any(nodes.operand(n) and nodes.value(n) is None for n in (3, 4)):
         return False
     x, shape = nodes.operand(0), nodes.facts.shapes[nodes.operand(0)]
+    steps = np.ones(len(starts), int) if steps is None else steps
+    if (steps > 0).all() and 0 not in nodes.facts.shapes.get(nodes.result, []):
+        return False
     dims = range(len(starts)) if axes is None else (int(axis) % len(shape) for axis in axes)
     for dim, start, end, step in zip(dims, starts, ends, steps, strict=True):
         x = _taken(nodes, x, np.arange(shape[dim])[int(start) : int(end) : int(step)], dim, shape[dim])
