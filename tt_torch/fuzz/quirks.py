@@ -166,7 +166,7 @@ QUIRKS = (
     Quirk(re.compile("alpha="), _is_near_overflow),
     # The kernel adds 1 to a tanh that rounds to -1. What is left is zero, where other formulas have a tiny number.
     Quirk(re.compile("gelu.*tanh"), _is_below_minus_5),
-    # The kernel divides 1 by an exponential that is infinite. The quotient is zero, where the value is a denormal number.
+    # The kernel divides 1 by an exponential that is infinite. The quotient is zero, and the value is a denormal number.
     Quirk(re.compile("sigmoid|silu|glu"), _is_below_minus_88),
     # The cross product of a vector with itself is the rounding of a product, or zero.
     Quirk(re.compile(r"cross\((\w+), \1"), _always),

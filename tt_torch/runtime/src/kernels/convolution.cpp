@@ -182,8 +182,8 @@ Convolution read_convolution(OpBuilder& op) {
   return c;
 }
 
-// The strides of one channel say nothing about the order of channels. If they look like channels that come last, PyTorch's
-// convolution takes wrong elements where it has a result of width 1.
+// The strides of one channel say nothing about the order of channels. If they look like channels that come
+// last, PyTorch's convolution takes wrong elements where it has a result of width 1.
 at::Tensor as_image(const at::Tensor& flat, int64_t batch, int64_t height, int64_t width) {
   if (flat.size(-1) == 1) return flat.reshape(-1).reshape({batch, 1, height, width});
   return flat.reshape({batch, height, width, flat.size(-1)}).permute({0, 3, 1, 2});
