@@ -17,7 +17,7 @@ ELEMENTWISE = (
     "abs add and atan2 cbrt ceil clamp compare convert cosine count_leading_zeros divide exponential "
     "exponential_minus_one floor is_finite log log_plus_one logistic maximum minimum multiply negate not or popcnt "
     "power reduce_precision remainder round_nearest_afz round_nearest_even rsqrt select shift_left "
-    "shift_right_arithmetic shift_right_logical sign sine sqrt subtract tan tanh xor"
+    "shift_right_arithmetic shift_right_logical sign sine sqrt subtract tanh xor"
 ).split()
 Dims = set[int]
 # For an op, the dimensions of each operand and of each result that must be whole.
