@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 import torch
 
@@ -17,9 +16,8 @@ from tt_torch.config import CompilerConfig
 from tt_torch.driver.devices import Device, Program
 from tt_torch.driver.offered import offered
 from tt_torch.errors import DeviceError, InexactError
-from tt_torch.runtime.mesh import Sharding
+from tt_torch.runtime.mesh import Shardings
 
-Shardings: TypeAlias = tuple[list[Sharding], list[Sharding]]  # of inputs, and of results
 KEPT = ("parameter", "constant")  # the roles of inputs that are copied to the device once
 
 

@@ -18,6 +18,7 @@ from tt_torch.runtime import _runtime
 # splits no dimension. Two axes may split one dimension: the rows split it first.
 Sharding: TypeAlias = tuple[int | None, int | None]
 REPLICATED: Sharding = (None, None)
+Shardings: TypeAlias = tuple[list[Sharding], list[Sharding]]  # the inputs have the first ones, the results the others
 # A tensor of a call: whole, or as a list if each chip has its own value.
 Given: TypeAlias = torch.Tensor | Sequence[torch.Tensor]
 T = TypeVar("T")

@@ -26,6 +26,7 @@ from tt_torch.driver.package.manifest import (
     Weight,
     family_from_json,
     family_to_json,
+    format_of,
     from_json,
     program_names,
     to_json,
@@ -158,13 +159,8 @@ def as_json(package: Package) -> Json:
 
 
 def _format(package: Package) -> int:
-    if package.manifests[0].training:
-        return TRAINING_FORMAT
-    if package.manifests[0].flow:
-        return FLOW_FORMAT
-    if any(form.shardings for form in package.manifests[0].programs.values()):
-        return SPLIT_FORMAT
-    return FAMILY_FORMAT if package.family else FORMAT
+    of_one = format_of(package.manifests[0])
+    return FAMILY_FORMAT if package.family and of_one == FORMAT else of_one
 
 
 def _metadata(package: Package, tensors: Mapping[str, torch.Tensor]) -> dict[str, str]:

@@ -11,7 +11,6 @@ from typing import Any, TypeAlias
 import torch
 
 from tt_torch.driver.arguments import Form, Signature, TensorForm
-from tt_torch.driver.executor import Shardings
 from tt_torch.driver.family import Dimension, Family
 from tt_torch.driver.host_functions import require_known
 from tt_torch.driver.program import Program
@@ -20,6 +19,7 @@ from tt_torch.dynamo.exactness.interval import Interval
 from tt_torch.dynamo.exactness.limits import Limit
 from tt_torch.flow import Flow, HostCall
 from tt_torch.flow import from_json as flow_from_json
+from tt_torch.runtime.mesh import Shardings
 
 # A file with one program has the first format. A file with a family has the second. A file for training has the third,
 # also for a family. A file with a flow has the fourth. A file with inputs or results that are split over a mesh has the
@@ -129,10 +129,11 @@ def to_json(graph: Graph) -> Json:
     for name in ("training", "flow"):
         if plain.get(name) is None:
             plain.pop(name, None)
-    return {"format": _format(graph), **plain}
+    return {"format": format_of(graph), **plain}
 
 
-def _format(graph: Graph) -> int:
+def format_of(graph: Graph) -> int:
+    """The format of a file with this graph, if it has no family."""
     if isinstance(graph, Manifest) and (graph.training or graph.flow):
         return TRAINING_FORMAT if graph.training else FLOW_FORMAT
     return SPLIT_FORMAT if any(form.shardings for form in graph.programs.values()) else FORMAT
