@@ -172,6 +172,35 @@ def test_text():
         tt_torch.compile_stablehlo(TEXT.replace("stablehlo.add", "stablehlo.odd"))
 
 
+ENDLESS = """
+module {
+  sdy.mesh @mesh = <["a"=2]>
+  func.func @main(%x: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}]>}) -> tensor<4xf32> {
+    %y = call @again(%x) : (tensor<4xf32>) -> tensor<4xf32>
+    return %y : tensor<4xf32>
+  }
+  func.func private @again(%x: tensor<4xf32>) -> tensor<4xf32> {
+    %y = call @again(%x) : (tensor<4xf32>) -> tensor<4xf32>
+    %z = call @again(%y) : (tensor<4xf32>) -> tensor<4xf32>
+    return %z : tensor<4xf32>
+  }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (ENDLESS, "functions have more than 100000 ops"),
+        (TEXT.replace('"a"', '"a b"'), "must consist of letters"),
+        (TEXT.replace("@mesh", '@"odd mesh"'), "must consist of letters"),
+    ],
+)
+def test_hostile_text(text, said):
+    with pytest.raises(CompileError, match=said):
+        tt_torch.compile_stablehlo(text)
+
+
 def test_without_jax(monkeypatch):
     monkeypatch.setattr(
         shardy_passes, "require", lambda extra: (_ for _ in ()).throw(ExtraMissingError(extra, ["jax"]))

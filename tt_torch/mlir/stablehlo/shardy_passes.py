@@ -21,10 +21,10 @@ from tt_torch.mlir.functions import main, returned
 from tt_torch.mlir.mesh import set_mesh
 from tt_torch.mlir.stablehlo.manual import along, mesh_and_axes, shardings_in
 from tt_torch.mlir.types import Op
-from tt_torch.runtime.mesh import Sharding
+from tt_torch.runtime.mesh import Sharding, Shardings
 
 SECONDS = 600
-REFUSED = "refused: "  # as in shardy_worker.py, which needs JAX
+REFUSED = "refused: "  # the worker writes this before the op, its location and the reason, each in a line
 INPUTS, RESULTS = "tt.input_shardings", "tt.result_shardings"
 WORK = """import sys, json
 sys.path[:] = json.loads(sys.argv[1])
@@ -50,7 +50,7 @@ def program_of_one_chip(text: str) -> str:
     UnsupportedOpError for an op that cannot be split as the annotations ask, and CompileError if Shardy fails."""
     require("jax")
     folders = [folder for folder in sys.path if isinstance(folder, str)]
-    command = [sys.executable, "-c", WORK, json.dumps(folders), str(os.getpid())]
+    command = [sys.executable, "-c", WORK, json.dumps(folders), str(os.getpid()), REFUSED]
     environment = os.environ | {"JAX_PLATFORMS": "cpu"}
     try:
         done = subprocess.run(
@@ -94,7 +94,7 @@ def _axes(function: Op, text: str, places: dict[str, int]) -> list[int]:
     return found
 
 
-def shardings_of(module: ir.Module) -> tuple[list[Sharding], list[Sharding]] | None:
+def shardings_of(module: ir.Module) -> Shardings | None:
     """How the whole inputs and results lie on the chips; None for a module without such annotations."""
     attributes = module.operation.attributes
     if INPUTS not in attributes:

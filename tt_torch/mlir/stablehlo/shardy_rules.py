@@ -130,11 +130,10 @@ def convolution(op: Any, axis: int) -> Whole:
     """Only the batch may be split."""
     found = re.search(r"\[(.*?)\]x\[.*?\]->\[(.*?)\]", str(op.attributes["dimension_numbers"]))
     assert found
-    x, _, y = op.operands[0], op.operands[1], op.results[0]
     batch, result = (each.split(", ").index("b") for each in found.groups())
-    if any(ir.IntegerAttr(op.attributes[name]).value != 1 for name in ("batch_group_count",)):
-        return everything(op, axis)
-    return [set(range(rank(x))) - {batch}, set(range(rank(op.operands[1])))], [set(range(rank(y))) - {result}]
+    (x, weight), (y,) = everything(op, axis)
+    one = ir.IntegerAttr(op.attributes["batch_group_count"]).value == 1
+    return ([x - {batch}, weight], [y - {result}]) if one else ([x, weight], [y])
 
 
 RULES: dict[str, Rule] = {

@@ -29,7 +29,7 @@ DECIDE = (
 SPLIT = "func.func(sdy-reshard-to-collectives),sdy-convert-global-to-local"
 SHARDING = "sdy.sharding"
 HIDDEN = "tt.attributes"  # the attributes of an op of CHLO
-REFUSED = "refused: "  # then the op, its location and the reason follow, each in a line
+MOST_OPS = 100_000  # as in flatten.py, which needs torch-mlir
 SUMS = ("stablehlo.dot_general", "stablehlo.reduce")  # they may have whole results of split values
 AXES = re.compile(r'"([^"]+)"')
 PART_OF_AXIS = re.compile(r'"[^"]+":\(\d+\)\d+')
@@ -105,7 +105,7 @@ class Refused(Exception):
     """An op cannot be split as the annotations ask."""
 
     def __init__(self, op: Any, reason: str) -> None:
-        super().__init__(f"{REFUSED}{op.name}\n{op.location}\n{reason}")
+        super().__init__(f"{op.name}\n{op.location}\n{reason}")
 
 
 def check(function: Any, sizes: dict[str, int]) -> None:
@@ -113,11 +113,11 @@ def check(function: Any, sizes: dict[str, int]) -> None:
     (block,) = function.regions[0].blocks
     axis = max(sizes.values())
     for op in [each.operation for each in block.operations]:
-        if PART_OF_AXIS.search(str(op.attributes)):
+        if PART_OF_AXIS.search(sharding_text(op)):
             raise Refused(op, "Shardy splits a value along a part of an axis")
         for result in op.results:
             for dim, axes in enumerate(split_by(result, function)):
-                if shape(result)[dim] % math.prod(sizes[axis] for axis in axes):
+                if shape(result)[dim] % math.prod(sizes[name] for name in axes):
                     raise Refused(op, f"a dimension of size {shape(result)[dim]} has no equal parts along {axes}")
         if op.name.startswith(("func.", "sdy.")):
             continue
@@ -137,11 +137,14 @@ def split_by(value: Any, function: Any) -> list[list[str]]:
         given = function.attributes["arg_attrs"][value.arg_number] if "arg_attrs" in function.attributes else {}
         found = [str(given[SHARDING])] if SHARDING in given else []
     else:
-        names = [name for name in (SHARDING, "sharding", "out_sharding") if name in owner.attributes]
-        text = str(owner.attributes[names[0]]) if names else ""
-        found = re.findall(r"<@\w+, \[[^\[\]]*\]", text)[value.result_number :]
+        found = re.findall(r"<@\w+, \[[^\[\]]*\]", sharding_text(owner))[value.result_number :]
     dims = re.findall(r"\{([^{}]*)\}", found[0]) if found else []
     return [AXES.findall(dim) for dim in dims] or [[] for _ in range(rank(value))]
+
+
+def sharding_text(op: Any) -> str:
+    names = [name for name in (SHARDING, "sharding", "out_sharding") if name in op.attributes]
+    return str(op.attributes[names[0]]) if names else ""
 
 
 def inlined(module: Any) -> Any:
@@ -150,10 +153,16 @@ def inlined(module: Any) -> Any:
     public = [name for name, each in functions.items() if "sym_visibility" not in each.attributes]
     public += [n for n, each in functions.items() if str(each.attributes.get("sym_visibility", "")) == '"public"']
     name = "main" if "main" in functions or len(public) != 1 else public[0]
-    entry = functions.pop(name)
+    if name not in functions:
+        raise ValueError("it has no function main, and not one public function")
+    entry, copied = functions.pop(name), 0
     while found := [op for op in nested(entry.operation) if op.name == "func.call"]:
         for call in found:
-            put_in_place(call, functions[ir.FlatSymbolRefAttr(call.attributes["callee"]).value])
+            called = functions[ir.FlatSymbolRefAttr(call.attributes["callee"]).value]
+            copied += sum(1 for _ in nested(called.operation))
+            if copied > MOST_OPS:  # functions may call each other, also without an end
+                raise ValueError(f"its functions have more than {MOST_OPS} ops, if each call has its own")
+            put_in_place(call, called)
     for each in functions.values():
         each.operation.erase()
     entry.attributes["sym_name"] = ir.StringAttr.get("main")
@@ -237,14 +246,20 @@ def only_mesh(module: Any) -> tuple[str, dict[str, int]]:
     if len(meshes) != 1:
         raise ValueError(f"the module has {len(meshes)} meshes, and a program runs on one")
     text = str(meshes[0].attributes["mesh"])
+    name, sizes = meshes[0].attributes["sym_name"].value, re.findall(r'"([\w.-]+)"=(\d+)', text)
     if "device_ids" in text:
         raise ValueError("the mesh has its chips in an order of its own")
-    return meshes[0].attributes["sym_name"].value, {n: int(size) for n, size in re.findall(r'"([^"]+)"=(\d+)', text)}
+    # Shardings are read as text, so names must not contain the signs that separate them.
+    if not re.fullmatch(r"\w+", name) or text.count("=") != len(sizes) or text.count('"') != 2 * len(sizes):
+        raise ValueError("names of a mesh and of its axes must consist of letters, digits and _; axes may have . and -")
+    return name, {axis: int(size) for axis, size in sizes}
 
 
 def work() -> None:
     die_with(int(sys.argv[2]))
     try:
         sys.stdout.write(program_of_one_chip(sys.stdin.read()))
-    except (Refused, ir.MLIRError, ValueError) as error:
+    except Refused as error:
+        sys.exit(f"{sys.argv[3]}{error}")
+    except (ir.MLIRError, ValueError) as error:
         sys.exit(str(error))
