@@ -121,9 +121,10 @@ class OtherRoundings(TorchDispatchMode):
             return _NEARLY[op.overloadpacket](*args, **kwargs, apart=2 * _units(self._device))
         if self._generator is None and op.overloadpacket in _BY_NUMBER:
             args = [torch.tensor(x, dtype=self._device).item() if isinstance(x, float) else x for x in args]
-        size = args[0].abs() if op.overloadpacket in _SUMS and kwargs.get("alpha", 1) != 1 else None
+        cancels = op.overloadpacket in _SUMS and kwargs.get("alpha", 1) != 1 and args[0].is_floating_point()
+        size = args[0].abs() if cancels and self._generator is not None else None
         result = _product(op, self._operands(op, args, kwargs), kwargs)
-        if self._generator is not None and size is not None and _is_float(result):
+        if size is not None and result.is_floating_point():
             self._cancel(result, size)
         # `log_softmax` of integers without elements has integers, and is no error.
         if self._generator is not None and op.overloadpacket in _OF_ONE and _is_float(result):

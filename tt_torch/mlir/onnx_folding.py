@@ -237,7 +237,7 @@ class Folder:
 
 
 class _Scan:
-    """What a node Scan says: its graph, the number of its states, and the dimensions and directions of its values."""
+    """The graph of a node Scan, the number of its states, and the dimensions and directions of its values."""
 
     def __init__(self, node: onnx.NodeProto) -> None:
         from onnx.helper import get_attribute_value

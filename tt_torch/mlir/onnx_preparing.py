@@ -168,8 +168,8 @@ def _expanded(model: onnx.ModelProto) -> onnx.ModelProto:
     if not any(node.op_type in EXPANDED for node in _all_nodes(model.graph.node)):
         return model
     typed = infer_shapes(model)
-    # The inliner asks for the types of all operands, also of initializers, and of operands that are left out, whose
-    # name is "".
+    # The inliner asks for the types of all operands. Some are initializers. The name of an operand that is left out
+    # is "".
     typed.graph.value_info.add(name="").type.tensor_type.SetInParent()
     given = {value.name for value in typed.graph.input}
     values = [value for value in typed.graph.initializer if value.name not in given]

@@ -26,6 +26,8 @@ PREDICATES = {f"ttir.{n}" for n in [*dialect.COMPARISONS, *dialect.LOGICAL, *dia
 
 def keep_float32(module: ir.Module, nodes: Sequence[str]) -> None:
     """Notes the FX nodes whose ops compute in float32 even if the policy is bf16."""
+    if not nodes:
+        return
     with module.context:
         module.operation.attributes[dialect.IN_FLOAT32] = ir.ArrayAttr.get([ir.StringAttr.get(name) for name in nodes])
 

@@ -102,7 +102,7 @@ Tensor run_conv2d(const Operands& o, const Convolution& c, Frame& f) {
   if (!c.edges.empty()) x = at::constant_pad_nd(x, c.edges);
   if (f[o.weight].is_mkldnn()) return as_flat(packed_convolution(o, c, x, f), o.result);
   Tensor weight = f[o.weight].to(o.type).reshape(c.weight());
-  if (weight.size(1) == 1) weight = weight.reshape(-1).reshape(c.weight());  // as in as_image
+  if (c.channels == 1) weight = weight.reshape(-1).reshape(c.weight());  // as in as_image
   Tensor y =
       at::conv2d(x, weight, bias_of(o, f), c.shape.stride, c.shape.padding, c.shape.dilation, c.shape.groups);
   if (o.added) {
