@@ -47,6 +47,7 @@ from tt_torch.dynamo.python_numbers import without_python_numbers
 from tt_torch.dynamo.shared_memory import in_strides_of_eager, share_strided, views_of_inputs
 from tt_torch.dynamo.states import mark, states_of, written_inputs
 from tt_torch.dynamo.streams import around, without_streams
+from tt_torch.dynamo.strided_views import in_memory_of_eager
 from tt_torch.dynamo.tracing import partition, traced_for_device
 from tt_torch.dynamo.types import Function
 from tt_torch.errors import ArgumentError, AsyncError, ConfigError, TTTorchError
@@ -161,7 +162,7 @@ def _aot(
         return _eager(gm, lost_gradients.REASON, lost_gradients.INSTEAD, config)
     if repeated_elements.writes_to_repeated(gm):
         return _eager(gm, repeated_elements.REASON, repeated_elements.INSTEAD, config)
-    gm = repeated_elements.with_views(gm)
+    gm = in_memory_of_eager(repeated_elements.with_views(gm))
     guard.SERVER.start()  # it gets ready while the graph is traced
     ours: list[Exception] = []  # our own errors after the capture; they do not send the graph to the host
     compile_one = partial(_compile, config=config, options=options, observer=observer)

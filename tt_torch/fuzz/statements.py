@@ -46,6 +46,7 @@ torch.tile({x}, (2, 1)) | torch.kron({x}, {y}) | torch.block_diag({x}, {y}) | to
 torch.diagflat({x}) | torch.meshgrid({x}.flatten(), {y}.flatten(), indexing='ij')[0]
 torch.tensor_split({x}, 3, {d})[1] | torch.column_stack([{x}, {y}])
 {x}.unflatten({d}, (-1, 1)) | torch.cat([{x}, {y}, {x}], {d}) | torch.empty_like({x}).copy_({y})
+{x}.as_strided(({n},), (1,)) | torch.as_strided({x}, {x}.shape[::-1], (1,) * {x}.dim())
 """
 _REDUCTIONS = """
 {x}.sum() | {x}.sum({d}) | {x}.sum({d}, dtype={t}) | {x}.mean({d}) | {x}.amax({d}) | {x}.amin({d}, True)

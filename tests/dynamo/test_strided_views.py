@@ -1,0 +1,48 @@
+"""Reads and writes of a result by strides name places in memory. They are those of eager PyTorch, whatever strides a
+decomposition gives the result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+
+def _memory(base: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """A write by strides to a part, and the whole in which it is seen."""
+    whole = base.t().masked_scatter(base.t() > 0, torch.arange(48.0))
+    part = whole.chunk(2)[1]
+    part.as_strided((3,), (5,)).mul_(2)
+    return whole, part
+
+
+WAYS: dict[str, Callable[[torch.Tensor], object]] = {
+    "one row of positions": lambda x: x[:1].cummax(0)[1].fill_diagonal_(-128),
+    "fill_value by name": lambda x: x[:1].cummin(0)[1].fill_diagonal_(fill_value=3),
+    "a tall matrix that wraps": lambda x: x[:, :2].cummax(0)[1].fill_diagonal_(7, wrap=True),
+    "a cube": lambda x: x[:2, :4].reshape(2, 2, 2).cummax(0)[1].fill_diagonal_(9),
+    "a permuted result": lambda x: x.t().masked_scatter(x.t() > 0, torch.arange(48.0)).as_strided((4,), (2,)),
+    "as_strided_copy": lambda x: torch.as_strided_copy(x[:1].expand(6, 8).cummax(1)[1], (5,), (3,)),
+    "a write": lambda x: x.t().masked_scatter(x.t() > 0, x).as_strided((4,), (2,)).add_(1),
+    "a part of a result": _memory,
+    "an input": lambda x: (x.t().as_strided((4,), (2,)).mul_(3), x),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_they_are_the_places_of_eager(way: str) -> None:
+    x = torch.randn(6, 8, generator=torch.Generator().manual_seed(4))
+    expected, got = WAYS[way](x.clone()), torch.compile(WAYS[way], backend="tt")(x.clone())
+    torch.testing.assert_close(got, expected)
+
+
+def test_gradients_reach_the_places_of_eager() -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return x.t().masked_fill(x.t() > 1, 0.5).cumsum(0).as_strided((4, 2), (3, 1)).square().sum()
+
+    x = torch.randn(6, 8, generator=torch.Generator().manual_seed(5))
+    leaves = [x.clone().requires_grad_() for _ in range(2)]
+    function(leaves[0]).backward()
+    torch.compile(function, backend="tt")(leaves[1]).backward()
+    torch.testing.assert_close(leaves[1].grad, leaves[0].grad)

@@ -1,0 +1,94 @@
+"""Graphs that read or write the memory of a result by strides, such as `logsigmoid(x).as_strided((4,), (2,))`.
+
+Such a call names places in memory. AOTAutograd finds the elements in these places while it traces our decompositions,
+and a decomposition may give its result other strides than PyTorch's own op does. The call would then read or write
+other elements.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch.fx import GraphModule, Node
+
+from tt_torch.dynamo.decompositions.registry import memory_order
+from tt_torch.dynamo.facts import called
+from tt_torch.dynamo.passes.rewriting import copied
+from tt_torch.dynamo.types import Arguments
+from tt_torch.torch_private.tensors import storage_of
+
+aten = torch.ops.aten
+BY_STRIDES = (aten.as_strided, aten.as_strided_, aten.as_strided_copy, aten.as_strided_scatter, aten.fill_diagonal_)
+
+
+def in_memory_of_eager(gm: GraphModule) -> GraphModule:
+    """The graph, or a copy of it. In the copy, each result that is read or written by strides is first copied into the
+    strides of eager PyTorch. `fill_diagonal_` of a matrix becomes a write to `diagonal`, which names elements."""
+    if not any(_owner(node) for node in gm.graph.nodes):
+        return gm
+    gm = copied(gm)
+    for node in gm.graph.nodes:
+        if called(node) is aten.fill_diagonal_ and _owner(node) and _names_elements(node):
+            _write_to_diagonal(node)
+    for owner in {owner: None for node in gm.graph.nodes if (owner := _owner(node))}:
+        _copy_after(owner)
+    gm.recompile()
+    return gm
+
+
+def _owner(node: Node) -> Node | None:
+    """The result whose memory a call reads or writes by strides; None for other calls, and for memory of an input."""
+    if called(node) not in BY_STRIDES:
+        return None
+    owner = above = _first(node)
+    while above := next((n for n in above.all_input_nodes if _memory(n) & _memory(owner)), None):
+        owner = above if isinstance(above.meta["example_value"], torch.Tensor) else owner
+    return owner if owner.op not in ("placeholder", "get_attr") and _memory(owner) else None
+
+
+def _first(node: Node) -> Node:
+    first = node.args[0] if node.args else node.kwargs.get("input", node.kwargs.get("self"))
+    assert isinstance(first, Node)
+    return first
+
+
+def _memory(node: Node) -> set[object]:
+    value = node.meta.get("example_value")
+    values = value if isinstance(value, (list, tuple)) else [value]
+    return {storage_of(x) for x in values if isinstance(x, torch.Tensor) and x.layout is torch.strided}
+
+
+def _names_elements(node: Node) -> bool:
+    """Whether `fill_diagonal_` writes to the diagonal of a matrix only, and not to further ones below it."""
+    wraps = node.kwargs.get("wrap", node.args[2] if len(node.args) > 2 else False)
+    return _first(node).meta["example_value"].dim() == 2 and wraps is False
+
+
+def _write_to_diagonal(node: Node) -> None:
+    filled = _first(node)
+    number = node.args[1] if len(node.args) > 1 else node.kwargs["fill_value"]
+    with node.graph.inserting_before(node):
+        diagonal = node.graph.call_method("diagonal", (filled,))
+        diagonal.meta = dict(node.meta) | {"example_value": filled.meta["example_value"].diagonal()}
+        written = node.graph.call_method("fill_", (diagonal, number))
+        written.meta = dict(diagonal.meta)
+    node.replace_all_uses_with(filled)
+    node.graph.erase_node(node)
+
+
+def _copy_after(owner: Node) -> None:
+    """Puts a copy in the place of a result. A result that eager PyTorch leaves with gaps stays as it is."""
+    value = owner.meta["example_value"]
+    order = memory_order(value)
+    if not value.permute(order).is_contiguous():
+        return
+    turned = order != sorted(order)
+    steps: list[tuple[str, tuple[object, ...], Arguments]] = [("clone", (), {"memory_format": torch.contiguous_format})]
+    if turned:
+        steps = [("permute", (order,), {}), *steps, ("permute", ([order.index(d) for d in sorted(order)],), {})]
+    readers, copy, after = list(owner.users), owner, owner
+    for method, args, named in steps:
+        with owner.graph.inserting_after(after):
+            after = copy = owner.graph.call_method(method, (copy, *args), named)
+        copy.meta = dict(owner.meta)
+    for reader in readers:
+        reader.replace_input_with(owner, copy)
