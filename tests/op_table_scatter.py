@@ -108,6 +108,8 @@ SCATTERING = [
         (f32,),
     ),
     *(Row(f"cdist {p}", lambda x, y, p=p: torch.cdist(x, y, p), [(2, 4, 3), (2, 5, 3)], (f32,)) for p in (0.5, 1, 2)),
+    Row("cdist that overflows", lambda x, y: torch.cdist(x * 1e30, y), [(4, 1), (5, 1)], (f32,)),
+    Row("pdist that overflows", lambda x: torch.pdist(x * 1e20, 3), [(4, 1)], (f32,)),
     Row("cdist of many", torch.cdist, [(30, 8), (27, 8)], (f32,)),
     Row("dist", torch.dist, [(3, 4), (3, 4)]),
     Row("dist 3", lambda x, y: torch.dist(x, y, 3), [(3, 4), (3, 4)], (f32,)),

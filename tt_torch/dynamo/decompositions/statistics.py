@@ -22,7 +22,7 @@ def cdist(x: Tensor, y: Tensor, p: float, mode: int | None) -> Tensor:
     """The p-norm of the difference of each row of x (..., m, k) and each row of y (..., n, k): shape (..., m, n)."""
     rows = max(x.shape[-2], y.shape[-2])
     if p != 2 or mode == 2 or (mode != 1 and rows <= LONG):
-        return torch.linalg.vector_norm(x.unsqueeze(-2) - y.unsqueeze(-3), p, -1)
+        return _length(x.unsqueeze(-2) - y.unsqueeze(-3), p)
     return aten._euclidean_dist(x, y)
 
 
@@ -30,7 +30,15 @@ def cdist(x: Tensor, y: Tensor, p: float, mode: int | None) -> Tensor:
 def pdist(x: Tensor, p: float = 2) -> Tensor:
     """The p-norm of the difference of each row and every later row: shape (n * (n - 1) / 2,)."""
     first, second = torch.triu_indices(x.shape[0], x.shape[0], 1)
-    return torch.linalg.vector_norm(x[first] - x[second], p, -1)
+    return _length(x[first] - x[second], p)
+
+
+def _length(x: Tensor, p: float) -> Tensor:
+    """The p-norm of each row. `vector_norm` takes the only element of a row as it is. The kernels for distances take
+    its power and the root of that, which may overflow."""
+    if p in (0, 1, float("inf")):
+        return torch.linalg.vector_norm(x, p, -1)
+    return x.square().sum(-1).sqrt() if p == 2 else x.abs().pow(p).sum(-1).pow(1 / p)
 
 
 @decomposes(aten.mean.dim)
