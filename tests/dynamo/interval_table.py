@@ -51,6 +51,9 @@ ROWS: dict[str, list[Row]] = {
         (lambda x, y, i: x.relu(), (-3, 5), (0, 0), (0, 5)),
         (lambda x, y, i: x.relu(), (2, 5), (0, 0), (2, 5)),
         (lambda x, y, i: x.relu(), (-5, -2), (0, 0), (0, 0)),
+        (lambda x, y, i: F.hardtanh(x, -1, 4), (-3, 5), (0, 0), (-1, 4)),
+        (lambda x, y, i: F.hardtanh(x, 7, 9), (-3, 5), (0, 0), (7, 7)),
+        (lambda x, y, i: F.hardtanh(x, -9, -7), (-3, 5), (0, 0), (-7, -7)),
         (lambda x, y, i: F.hardtanh(x.float(), -2.0, 100.0).to(i64), (-64, 5), (0, 0), (-3, 6)),
     ],
     "limits": [

@@ -33,6 +33,7 @@ BINARY: dict[str, Callable[..., Any]] = {
     "mul": lambda x, y, i: x * y,
     "extremes": lambda x, y, i: (torch.maximum(x, y), torch.minimum(x, y), x.max(), y.min(1)),
     "clamp": lambda x, y, i: (x.clamp(-3, 100), x.clamp(min=7), x.clamp(max=y)),
+    "hardtanh": lambda x, y, i: (F.hardtanh(x, 40, 90), F.hardtanh(y, -9, -5), F.hardtanh(x, -5, 60)),
     "division": lambda x, y, i: (x // 7, x // -3, torch.div(x, 5, rounding_mode="trunc"), (x / 7).to(i64)),
     "remainder": lambda x, y, i: (x % 7, x % -5, torch.fmod(x, 9), x % (y.abs() + 1)),
     "bits": lambda x, y, i: (x & y, x | y, x ^ y, ~x, x & 0xFF, x | 1),

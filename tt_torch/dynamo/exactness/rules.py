@@ -151,11 +151,21 @@ def absolute(node: Node, a: Arguments, of: Of) -> Interval:
     return Interval(0 if x.low <= 0 <= x.high else min(abs(v) for v in x), max(abs(v) for v in x))
 
 
-@RULES(aten.relu, aten.hardtanh)
+@RULES(aten.relu)
 def positive(node: Node, a: Arguments, of: Of) -> Interval:
-    """`relu` of -3 .. 2 is in 0 .. 2, and `hardtanh` with the lower end -1 in -1 .. 2."""
-    x = of(a["self"])
-    return hull(max(x.low, min(0, a.get("min_val") or 0)), max(x.high, 0)) if math.isfinite(x.high - x.low) else x
+    """`relu` of -3 .. 2 is in 0 .. 2."""
+    return _between(of(a["self"]), 0, math.inf)
+
+
+@RULES(aten.hardtanh)
+def limited(node: Node, a: Arguments, of: Of) -> Interval:
+    """`hardtanh` of -3 .. 2 with the ends -1 and 1 is in -1 .. 1, and with the ends 5 and 9 it is 5."""
+    return _between(of(a["self"]), a["min_val"], a["max_val"])
+
+
+def _between(x: Interval, low: float, high: float) -> Interval:
+    """The interval of elements of `x` that are moved between two ends. An operand that may be NaN stays unknown."""
+    return Interval(*(min(max(v, low), high) for v in x)) if math.isfinite(x.high - x.low) else x
 
 
 @RULES(aten.sign, aten.sgn)
