@@ -61,6 +61,8 @@ def ops_of(function: Callable[..., object], *shapes: tuple[int, ...], **options:
         (torch.matmul, [(3, 5, 70), (3, 70, 33)], Product(3, 1, 3, 2)),
         (torch.nn.Linear(96, 64).eval(), [(40, 96)], Product(1, 2, 3, 2)),
         (torch.nn.Conv2d(32, 64, 3, padding=1).eval(), [(2, 32, 8, 8)], Product(1, 4, 9, 2)),
+        (torch.nn.Conv2d(3, 64, 7, padding=3).eval(), [(2, 3, 8, 8)], Product(1, 4, 49, 2)),  # 32 channels, 29 of zeros
+        (torch.nn.Conv2d(64, 64, 3, padding=1, groups=2).eval(), [(2, 64, 8, 8)], Product(1, 4, 18, 2)),
         (torch.nn.ConvTranspose2d(32, 32, 2).eval(), [(1, 32, 4, 4)], None),
     ],
 )

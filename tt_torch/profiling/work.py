@@ -77,11 +77,19 @@ def product(op: Op, flops: int) -> Product | None:
     if op.name not in (*PRODUCTS, *CONVOLUTIONS):
         return None
     out = op.tensor("out")
-    inner = flops // (2 * out.elements)
+    inner = _padded(op) if op.name == "Conv2dOp" else flops // (2 * out.elements)
     *outer, rows, columns = [1, 1, *out.shape]
     if op.name in PRODUCTS and len(op.tensor("b").shape) > 2:
         return _in_tiles(math.prod(outer), rows, inner, columns)
     return _in_tiles(1, math.prod(outer) * rows, inner, columns)  # one matrix for all
+
+
+def _padded(op: Op) -> int:
+    """The rows of a 2D convolution's prepared weights. The library pads the channels under each pixel of the window to
+    whole tiles, and has zeros for the channels of other groups (ttnn 0.81.1, `prepare_conv_weights`)."""
+    channels: int = math.ceil(op.record["in_channels"] / TILE) * TILE
+    window: int = math.prod(op.record["kernel_size"])
+    return window * channels
 
 
 def factors(op: Op) -> tuple[Tensor, Tensor]:
