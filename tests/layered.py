@@ -12,6 +12,7 @@ from torch import nn
 ROWS = [1, 8, 32, 64, 100, 128, 197, 384, 512, 1000, 1024, 2048]
 WIDTHS = [10, 64, 96, 256, 320, 512, 768, 1000, 1024, 1536, 2048, 3072, 4096]
 CHANNELS = [32, 64, 128, 256]
+FIRST_CHANNELS = [*CHANNELS, 1, 3, 16, 48]  # of an input
 FUNCTIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "relu": F.relu,
     "gelu": F.gelu,
@@ -100,7 +101,7 @@ def of_rows(rng: random.Random) -> tuple[nn.Module, torch.Tensor]:
 
 
 def of_images(rng: random.Random) -> tuple[nn.Module, torch.Tensor]:
-    size, channels = rng.choice([7, 14, 16, 28, 56]), rng.choice(CHANNELS)
+    size, channels = rng.choice([7, 14, 16, 28, 56]), rng.choice(FIRST_CHANNELS)
     x, steps = torch.randn(rng.choice([1, 2, 8]), channels, size, size), list[nn.Module | str]()
     for _ in range(rng.randint(1, 5)):
         kind = rng.choice(["convolution"] * 3 + ["relu", "silu", "residual", "pool", "norm"])
@@ -119,7 +120,7 @@ def of_images(rng: random.Random) -> tuple[nn.Module, torch.Tensor]:
 def _convolution(rng: random.Random, channels: int, size: int) -> tuple[nn.Conv2d, int]:
     kernel = rng.choice([1, 1, 3, 3, 5]) if size > 6 else 1
     stride, padding = rng.choice([1, 1, 2]), rng.choice([0, kernel // 2])
-    groups = rng.choice([1] * 6 + [2])
+    groups = rng.choice([1] * 6 + [2]) if channels % 2 == 0 else 1
     layer = nn.Conv2d(channels, rng.choice(CHANNELS), kernel, stride, padding, bias=rng.random() < 0.5, groups=groups)
     return layer, (size + 2 * padding - kernel) // stride + 1
 

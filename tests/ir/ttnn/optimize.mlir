@@ -129,10 +129,12 @@ func.func @main(%x: tensor<1x1x6272x128xbf16>, %v: tensor<128x128x3x3xbf16> {ttc
   // CHECK-NEXT: "ttnn.relu"({{.*}}"HeightSharded", array<i64: 49, 1>>>{{$}}
   // CHECK-NEXT: "ttnn.prepare_conv2d_weights"(%arg2)
   // CHECK-NEXT: "ttnn.conv2d"({{.*}} -> tensor<1x1x6272x512xbf16, #ttnn.layout<"BFloat16", "Tile", "L1", "HeightSharded", array<i64: 49, 1>>>
+  // CHECK-NEXT: "ttnn.relu"({{.*}}"HeightSharded", array<i64: 49, 1>>>{{$}}
   // CHECK-NEXT: "ttnn.to_memory_config"({{.*}}"DRAM", "Interleaved", array<i64: 1, 1>>>{{$}}
   %y = "ttir.relu"(%x) : (tensor<1x1x6272x128xbf16>) -> tensor<1x1x6272x128xbf16>
   %0 = "ttir.conv2d"(%y, %v) {batch_size = 8 : i64, input_height = 28 : i64, input_width = 28 : i64, in_channels = 128 : i64, out_channels = 128 : i64, kernel_size = array<i64: 3, 3>, stride = array<i64: 1, 1>, padding = array<i64: 1, 1, 1, 1>, dilation = array<i64: 1, 1>, groups = 1 : i64, operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<1x1x6272x128xbf16>, tensor<128x128x3x3xbf16>) -> tensor<1x1x6272x128xbf16>
   %1 = "ttir.relu"(%0) : (tensor<1x1x6272x128xbf16>) -> tensor<1x1x6272x128xbf16>
   %2 = "ttir.conv2d"(%1, %w) {batch_size = 8 : i64, input_height = 28 : i64, input_width = 28 : i64, in_channels = 128 : i64, out_channels = 512 : i64, kernel_size = array<i64: 1, 1>, stride = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64, operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<1x1x6272x128xbf16>, tensor<512x128x1x1xbf16>) -> tensor<1x1x6272x512xbf16>
-  return %2 : tensor<1x1x6272x512xbf16>
+  %3 = "ttir.relu"(%2) : (tensor<1x1x6272x512xbf16>) -> tensor<1x1x6272x512xbf16>
+  return %3 : tensor<1x1x6272x512xbf16>
 }

@@ -37,12 +37,14 @@ def choices(op: ir.Operation, cores: Cores, wanted: Asked) -> Iterator[Choice]:
     a, x = ods.attrs_of(op), op.operands[0]
     channels = (a["in_channels"], a["out_channels"])
     weight = ods.operand(op, "weight")
-    if weight is None or not producer(weight, *PREPARED) or a["groups"] != 1 or any(c % TILE for c in channels):
+    if weight is None or not producer(weight, *PREPARED) or a["groups"] != 1 or a["out_channels"] % TILE:
         return
     if not layout_of(x).tiled or layout_of(op.results[0]).dtype != layout_of(x).dtype:
         return
-    columns = even(math.gcd(*channels) // TILE, cores.columns)
-    found = [layout_of(x), by_height(layout_of(x), shape(x), cores), by_block(layout_of(x), shape(x), columns, cores)]
+    found = [layout_of(x), by_height(layout_of(x), shape(x), cores)]
+    if a["in_channels"] % TILE == 0:
+        columns = even(math.gcd(*channels) // TILE, cores.columns)
+        found.append(by_block(layout_of(x), shape(x), columns, cores))
     block = wanted.config.get("act_block_h_override")
     for layout in dict.fromkeys([*found, *layouts(wanted, layout_of(x), shape(x), cores)]):
         if wanted.config.get("shard_layout", layout.memory_layout) != layout.memory_layout:
@@ -63,7 +65,7 @@ def _form(op: ir.Operation, a: Attrs, layout: Layout, wanted: Asked, block: int)
     """A form with all rows of a core at once, or with `block` rows of pixels, which needs less memory and more time."""
     out = op.results[0]
     result = like(layout_of(out), layout)
-    (m, n), k = tiles(shape(out)), a["in_channels"] // TILE
+    (m, n), k = tiles(shape(out)), -(-a["in_channels"] // TILE)
     part, inner = largest_part((m, n), result.grid), k // layout.grid[1]
     config = (a["conv2d_config"] or {}) | {"shard_layout": layout.memory_layout, **wanted.config}
     if block:

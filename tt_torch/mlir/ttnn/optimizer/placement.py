@@ -8,7 +8,7 @@ through a chain of ops. When no form fits, values that are not needed yet are mo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from torch_mlir import ir
@@ -202,6 +202,8 @@ class _Walk:
     def _reads_l1(self, use: ir.OpOperand) -> bool:
         """Whether a reader takes its operand from L1, if its other operands are not split."""
         reader, index = use.owner.operation, use.operand_number
+        if self._splits(reader, index):
+            return True
         split = {v: layout_of(v).interleaved() for v in reader.operands if layout_of(v).sharded}
         if self._scratch(reader) >= self.cores.l1:
             return False
@@ -209,6 +211,18 @@ class _Walk:
             return not legality.refusal(reader) or families.reads(
                 reader, index, layout_of(reader.operands[index]), self.cores
             )
+
+    def _splits(self, op: ir.Operation, index: int) -> bool:
+        """Whether the fastest form of an op begins with a split of its operand, which may lie anywhere before that. If
+        the operand is not split, it must lie in DRAM: nobody knows how much L1 the op needs."""
+        most = self.cores.l1 + sum(self.held.values())  # these values may lie elsewhere when the op runs
+        forms = [c for c in families.choices(op, self.cores) if self._needed(op, c) <= most]
+        if not any(c.operands[index].sharded for c in forms if index in c.operands):
+            return False
+        plain = self._plain(op, NOTHING)
+        in_dram = replace(plain, operands=dict(plain.operands) | {index: layout_of(op.operands[index]).interleaved()})
+        fastest = min([*forms, in_dram], key=lambda c: self._seconds(op, c))
+        return index in fastest.operands and fastest.operands[index].sharded
 
     # --- time and memory
 
@@ -234,13 +248,15 @@ class _Walk:
         return total
 
     def _needed(self, op: ir.Operation, choice: Choice) -> int:
-        """Bytes of L1 on the fullest core while the op runs."""
-        moved = [
-            (op.operands[i], layout) for i, layout in choice.operands.items() if layout != layout_of(op.operands[i])
-        ]
-        parts = [*moved, *choice.makes(op)]
-        own = sum(layout.bytes_of_core(shape(v), self.cores.count) for v, layout in parts if layout.buffer == "L1")
-        return sum(self.held.values()) + own + choice.scratch
+        """Bytes of L1 on the fullest core while the op runs, or while its operands are moved if that is more."""
+        moved = {v: to for i, to in choice.operands.items() if to != layout_of(v := op.operands[i])}
+        copies, held = self._in_l1(moved.items()), sum(self.held.values())
+        read = {v for v, lies in zip(op.operands, choice.reads(op), strict=True) if lies == layout_of(v)}
+        free = sum(self.held.get(v, 0) for v in moved if v not in read and self.ops[self.last[v]] == op)
+        return max(held, held - free + self._in_l1(choice.makes(op)) + choice.scratch) + copies
+
+    def _in_l1(self, values: Iterable[tuple[Value, Layout]]) -> int:
+        return sum(to.bytes_of_core(shape(v), self.cores.count) for v, to in values if to.buffer == "L1")
 
     def _decision(self, op: ir.Operation, found: Choice | None) -> Decision:
         """All forms of an op, each compared with the one that was found."""
