@@ -21,6 +21,7 @@ from tests.driver.test_packages import ReturnsWeights, Tied
 from tests.fuzz_files.packages import unpacked
 from tt_torch.driver.containers import parts_of
 from tt_torch.driver.package.contents import MANIFEST
+from tt_torch.driver.package.manifest import FLOW_FORMAT, SPLIT_FORMAT
 from tt_torch.errors import (
     ArgumentError,
     BinaryFormatError,
@@ -218,6 +219,16 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.parametrize(
+    ("number", "why"),
+    [(FLOW_FORMAT, "the host decides"), (SPLIT_FORMAT, "its inputs or results are split")],
+)
+def test_flows_and_split_tensors_need_python(saved: Path, number: int, why: str, tmp_path: Path) -> None:
+    path = changed(saved, tmp_path / "other.ttpkg", lambda document: document.update(format=number))
+    with pytest.raises(PackageError, match=f"needs Python: {why}"):
+        load(path)
+
+
 def test_each_damage_is_found(saved: Path, tmp_path: Path) -> None:
     data, path = saved.read_bytes(), tmp_path / "damaged.ttpkg"
     for damaged in flipped(data):
@@ -241,7 +252,7 @@ def behind_the_last(manifest: Any) -> Any:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda data: data.update(format=4), "has the format 4, but this library reads 1; update it"),
+        (lambda data: data.update(format=6), "has the format 6, but this library reads 1; update it"),
         (lambda data: data["manifest"].pop("places"), "malformed manifest: places is missing"),
         (lambda data: data["manifest"].update(family={"n": 3}), "needs Python: its manifest has family"),
         (lambda data: data["manifest"].update(family=None), None),

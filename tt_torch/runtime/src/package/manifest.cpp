@@ -11,7 +11,14 @@ namespace tt::runtime::package {
 
 namespace {
 
-constexpr int64_t kFormat = 1, kFamilyFormat = 2, kTrainingFormat = 3;  // as in manifest.py
+constexpr int64_t kFormat = 1;
+// The formats of packages that need Python, and why. They are those of manifest.py.
+const std::map<int64_t, std::string> kOfPython = {
+    {2, "it has a family of programs, for several sizes of its inputs"},
+    {3, "it is for training, which takes PyTorch's autograd"},
+    {4, "the host decides between its programs, in loops and branches"},
+    {5, "its inputs or results are split over a mesh"},
+};
 constexpr int64_t kMostPositions = 1 << 20;
 const std::set<std::string> kKnown = {"format",   "signature", "forms",  "weights", "inputs",  "tokens",
                                       "written",  "interface", "views",  "checks",  "limits",  "checked",
@@ -202,8 +209,8 @@ void refuse_what_needs_python(const Json& json) {
 Manifest read_manifest(const File& file) {
   const Json document = parse(file.manifest, "has a malformed manifest: ");
   const Json& format = part(document, "format");
-  if (format == kFamilyFormat) needs_python("it has a family of programs, for several sizes of its inputs");
-  if (format == kTrainingFormat) needs_python("it is for training, which takes PyTorch's autograd");
+  for (const auto& [known, why] : kOfPython)
+    if (format == known) needs_python(why);
   if (format != kFormat)
     refuse("has the format " + shown(format) + ", but this library reads " + std::to_string(kFormat) +
            "; update it");
