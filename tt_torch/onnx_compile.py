@@ -20,6 +20,7 @@ from tt_torch.driver.onnx import identifiers
 from tt_torch.driver.stablehlo import TensorType, compiled_module, in_a_list, input_types
 from tt_torch.extras import require
 from tt_torch.mlir.onnx import input_names, onnx_to_stablehlo
+from tt_torch.mlir.stablehlo.wide_integers import check_wide_integers
 
 if TYPE_CHECKING:
     import onnx
@@ -69,7 +70,8 @@ def _runner(
     device: Device | None,
 ) -> Run:
     if config.compile_depth == CompileDepth.EXECUTE:
-        compiled = compiled_module(module, identifiers(input_names(model)), weights, config, device)
+        wide = check_wide_integers(module)
+        compiled = compiled_module(module, identifiers(input_names(model)), weights, config, device, wide)
         return lambda inputs: in_a_list(compiled(*inputs))
     if config.compile_depth == CompileDepth.TTNN_IR:
         compile_module(module, config)

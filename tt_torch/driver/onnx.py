@@ -19,6 +19,7 @@ from tt_torch.driver.package.loading import LoadedModel
 from tt_torch.driver.stablehlo import compiled_module
 from tt_torch.mlir.onnx import input_names, onnx_to_stablehlo, read_onnx
 from tt_torch.mlir.onnx_sizes import Shapes
+from tt_torch.mlir.stablehlo.wide_integers import check_wide_integers
 
 if TYPE_CHECKING:
     import onnx
@@ -49,7 +50,7 @@ def compile_onnx(
         model = read_onnx(Path(model))
     module, weights = onnx_to_stablehlo(model, chosen, constants, shapes)
     names = [name for name in input_names(model) if name not in (constants or {})]
-    return compiled_module(module, identifiers(names), weights, chosen, device)
+    return compiled_module(module, identifiers(names), weights, chosen, device, check_wide_integers(module))
 
 
 def identifiers(names: Sequence[str]) -> list[str]:

@@ -23,7 +23,7 @@ from tt_torch.driver.package.loading import LoadedModel, device_for
 from tt_torch.driver.package.manifest import Json, Manifest, Place, ProgramForm, Weight
 from tt_torch.driver.partition import HostFallbackWarning, HostOp
 from tt_torch.driver.unmatched import tell_nameless, tell_unmatched
-from tt_torch.dynamo.calls import Interface, Result
+from tt_torch.dynamo.calls import CHECKS, Check, Interface, Result, require_in_32_bits
 from tt_torch.dynamo.exactness.interval import Interval
 from tt_torch.dynamo.exactness.limits import Limit
 from tt_torch.errors import CompileError, UnsupportedOpError
@@ -84,16 +84,19 @@ def compiled_module(
     weights: Mapping[str, torch.Tensor],
     config: CompilerConfig,
     device: Device | None = None,
+    wide: Sequence[str] = (),
 ) -> LoadedModel:
     """Does the same for a module, which is changed on the way. `config` has the overrides of the environment.
 
-    The first arguments of `main` have the `names`, and the last ones are the `weights`, in their order.
+    The first arguments of `main` have the `names`, and the last ones are the `weights`, in their order. `wide` has the
+    nodes of the last result, if `check_wide_integers` has added this result.
     """
     if config.compile_depth != CompileDepth.EXECUTE:
         raise CompileError(
             f"nothing was compiled: compile_depth is {config.compile_depth.name}, which is below EXECUTE"
         )
     types, results = input_types(module), [(tuple(x.type.shape), _dtype(x)) for x in returned(module)]
+    results = results[:-1] if wide else results
     mesh, placed = mesh_of(module.operation), shardings_of(module)
     roles = argument_kinds(main(module))[: len(names)] + ["parameter"] * len(weights)
     with module.context:
@@ -116,6 +119,8 @@ def compiled_module(
     tensors |= {f"weight/{name}": x for name, x in weights.items()}
     inputs = [(False, name) for name in names] + [(True, name) for name in weights]
     manifest = _manifest(programs, roles, inputs, types, results)
+    if wide:
+        manifest = _checked(manifest, wide)
     if MAIN not in programs:
         manifest = replace(manifest, flow=flow)
     package = Package([manifest], tensors)
@@ -206,6 +211,13 @@ def _manifest(
     )
 
 
+def _checked(manifest: Manifest, wide: Sequence[str]) -> Manifest:
+    """The manifest, in which the last result of the program is the number of a node in `wide` that left 32 bits."""
+    count = len(manifest.places) + 1
+    interface = replace(manifest.interface, outputs=[...] * count, places=list(range(count)))
+    return replace(manifest, interface=interface, checks=[Check(CHECKS[require_in_32_bits], tuple(wide), {})])
+
+
 def _interface(inputs: Sequence[torch.dtype], results: Sequence[torch.dtype]) -> Interface:
     """Passes tensors through. The program has a last dimension of size 2 for the parts of complex numbers."""
     return Interface(
@@ -231,7 +243,7 @@ def _whole(mesh: Mesh, parts: Sequence[TensorType], shardings: Sequence[Sharding
 
 def _static(binary: bytes, results: Sequence[TensorType]) -> list[TensorType]:
     """The results with the shapes of the program. In the module, a size that follows from constants may be open."""
-    shapes = [tuple(spec.shape) for spec in Binary(binary).programs[0].outputs]
+    shapes = [tuple(spec.shape) for spec in Binary(binary).programs[0].outputs][: len(results)]
     return [(s[:-1] if dtype.is_complex else s, dtype) for s, (_, dtype) in zip(shapes, results, strict=True)]
 
 

@@ -9,11 +9,22 @@ from typing import Any, TypeAlias
 
 import torch
 
+from tt_torch.errors import InexactError
+
 Argument: TypeAlias = Any  # of a graph: a tensor or a number
 Result: TypeAlias = Any  # of a graph: a tensor, a number or None
-# Ops with which eager PyTorch checks values on the host, by the names that they have in files.
-CHECKS = {torch.ops.aten._linalg_check_errors.default: "_linalg_check_errors"}
 INTEGERS = -(2**31), 2**31  # the range of seeds
+
+
+def require_in_32_bits(number: torch.Tensor, *nodes: str) -> None:
+    """Raises InexactError if the number of a node is not 0, because its 64-bit integers left 32 bits."""
+    if place := int(number):
+        what = f"64-bit integers of the node {nodes[place - 1]} leave the device's 32 bits"
+        raise InexactError(f"the device would not compute this call exactly: {what}")
+
+
+# What checks values on the host: an op of eager PyTorch or a function of ours. Its name is that in files.
+CHECKS = {torch.ops.aten._linalg_check_errors.default: "_linalg_check_errors", require_in_32_bits: "in_32_bits"}
 
 
 @dataclass(frozen=True)
@@ -86,20 +97,20 @@ class ViewOfInput:
 
 @dataclass(frozen=True)
 class Check:
-    """A check that eager PyTorch makes of a tensor, which is an extra result of the program."""
+    """A check of a tensor, which is an extra result of the program."""
 
-    op: str  # one of CHECKS
+    op: str  # one of the names in CHECKS
     arguments: tuple[str, ...]
     options: dict[str, bool]
 
     def __call__(self, read: torch.Tensor) -> None:
-        """Raises the error that eager PyTorch raises."""
+        """Raises an error if the check fails. If the op is PyTorch's, it is the error of eager PyTorch."""
         (op,) = (op for op, name in CHECKS.items() if name == self.op)
         op(read, *self.arguments, **self.options)
 
 
 def passed(results: Sequence[Result], checks: Sequence[Check]) -> list[Result]:
-    """The results for the caller, without results for checks. If a check fails, it raises the same error as eager."""
+    """The results for the caller, without results for checks. A check that fails raises its error."""
     count = len(results) - len(checks)
     for check, read in zip(checks, results[count:], strict=True):
         check(read)

@@ -23,6 +23,7 @@ from tt_torch.mlir.onnx_sequences import SEQUENCES
 if TYPE_CHECKING:
     import onnx
 
+UNSIGNED = (2, 4, 12, 13)  # ONNX's numbers of uint8, uint16, uint32 and uint64
 AXIS_IS_ONE = 13  # the first opset in which Hardmax is along one dimension
 AXIS_IS_OPERAND = 20  # the first opset in which the axis of DFT is no attribute
 SLOPES_ARE_BROADCAST = 7  # the first opset in which PRelu broadcasts its slopes like other operands
@@ -45,6 +46,11 @@ def rewrite(model: onnx.ModelProto, rules: Rules | None = None) -> None:
     copies = [type(node).FromString(node.SerializeToString()) for node in made]
     del model.graph.node[:]
     model.graph.node.extend(copies)
+
+
+def _abs(nodes: Nodes) -> bool:
+    """StableHLO has no absolute value of unsigned integers, which have no sign."""
+    return nodes.facts.types[nodes.operand(0)] in UNSIGNED and nodes.done(nodes.operand(0))
 
 
 def _lp_normalization(nodes: Nodes) -> bool:
@@ -284,6 +290,7 @@ RULES: Rules = {
     **SCATTERING,
     **SEQUENCES,
     **dict.fromkeys(("GRU", "LSTM", "RNN"), recurrent),
+    "Abs": _abs,
     "Clip": _clip,
     "CumProd": _cumulative_product,
     "CumSum": _cumulative_sum,

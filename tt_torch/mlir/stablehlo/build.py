@@ -72,3 +72,11 @@ def reshaped(x: ir.Value, shape: Sequence[int]) -> ir.Value:
 
 def joined(parts: Sequence[ir.Value], kind: ir.Type, dim: int) -> ir.Value:
     return make("concatenate", kind, *parts, dimension=ir.IntegerAttr.get(ir.IntegerType.get_signless(64), dim))
+
+
+def add_body(region: ir.Region, element: ir.Type, name: str) -> None:
+    """Gives a reduction the body that combines two scalars by `stablehlo.<name>`."""
+    scalar = ir.RankedTensorType.get([], element)
+    body = ir.Block.create_at_start(region, [scalar, scalar])
+    with ir.InsertionPoint(body):
+        ir.Operation.create("stablehlo.return", [], [make(name, scalar, *body.arguments)])

@@ -15,6 +15,7 @@ from tt_torch.dynamo.mesh_ops import TARGET
 from tt_torch.mlir import ods
 from tt_torch.mlir.functions import block, main, replace
 from tt_torch.mlir.mesh import groups_along, mesh_of
+from tt_torch.mlir.stablehlo.build import add_body
 from tt_torch.mlir.types import Op
 
 COMBINING = {"sum": "add", "product": "multiply", "max": "maximum", "min": "minimum"}
@@ -42,16 +43,8 @@ def _collective(op: Op, name: str, form: Callable[[Attributes], Attributes]) -> 
     kinds = [r.type for r in op.results]
     new = ir.Operation.create(f"stablehlo.{name}", kinds, list(op.operands), attributes, regions="reduce" in a)
     if "reduce" in a:
-        _add_body(new.regions[0], ir.RankedTensorType(kinds[0]).element_type, COMBINING[a["reduce"]])
+        add_body(new.regions[0], ir.RankedTensorType(kinds[0]).element_type, COMBINING[a["reduce"]])
     return new
-
-
-def _add_body(region: ir.Region, element: ir.Type, name: str) -> None:
-    scalar = ir.RankedTensorType.get([], element)
-    body = ir.Block.create_at_start(region, [scalar, scalar])
-    with ir.InsertionPoint(body):
-        combined = ir.Operation.create(f"stablehlo.{name}", [scalar], list(body.arguments))
-        ir.Operation.create("stablehlo.return", [], list(combined.results))
 
 
 FORMS: dict[str, Callable[[Attributes], Attributes]] = {

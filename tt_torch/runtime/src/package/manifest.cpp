@@ -20,6 +20,7 @@ const std::map<int64_t, std::string> kOfPython = {
     {5, "its inputs or results are split over a mesh"},
 };
 constexpr int64_t kMostPositions = 1 << 20;
+constexpr const char* kIn32Bits = "in_32_bits";  // a check of ours, as in calls.py
 const std::set<std::string> kKnown = {"format",   "signature", "forms",  "weights", "inputs",  "tokens",
                                       "written",  "interface", "views",  "checks",  "limits",  "checked",
                                       "resident", "programs",  "places", "result",  "versions"};
@@ -171,6 +172,14 @@ void read_views(const Json& json, Manifest& manifest) {
       malformed("a result is a view of " + manifest.inputs[view.source].name + ", whose strides are unknown");
 }
 
+// Reads the nodes of the check of 64-bit integers. Its number is the last result of the program.
+void read_checks(const Json& checks, Manifest& manifest) {
+  if (checks.size() > 1) malformed("there are several checks of 64-bit integers");
+  for (const Json& check : checks)
+    for (const Json& node : list(check, "arguments")) manifest.wide.push_back(text(node));
+  if (!manifest.wide.empty() && manifest.places.empty()) malformed("a check has no result");
+}
+
 void read_limits(const Json& limits, Manifest& manifest) {
   for (const auto& [key, json] : limits.items()) {
     const Json& interval = list(json, "interval");
@@ -200,7 +209,8 @@ void refuse_what_needs_python(const Json& json) {
   for (const auto& [key, value] : json.items())
     if (!kKnown.contains(key) && !value.empty()) needs_python("its manifest has " + key);
   for (const Json& check : list(json, "checks"))
-    needs_python("PyTorch checks its values on the host, by " + text(part(check, "op")));
+    if (const std::string& op = text(part(check, "op")); op != kIn32Bits)
+      needs_python("PyTorch checks its values on the host, by " + op);
   if (natural(part(json, "tokens"))) needs_python("its ops have an order that PyTorch keeps");
 }
 
@@ -226,6 +236,7 @@ Manifest read_manifest(const File& file) {
   read_interface(object(json, "interface"), manifest);
   read_views(json, manifest);
   read_limits(object(json, "limits"), manifest);
+  read_checks(list(json, "checks"), manifest);
   manifest.checked = positions(list(json, "checked"), manifest.tensors.size());
   if (manifest.written.size() > manifest.places.size())
     malformed("there are more written inputs than results");

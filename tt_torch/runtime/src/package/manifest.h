@@ -61,7 +61,9 @@ struct Manifest {
   std::map<size_t, Limit> limits;                  // by position among the inputs of the program
   std::vector<size_t> checked;                     // inputs of the program that the program "check" takes
   std::map<std::string, ProgramForm> programs;     // "main", and "check" if there is one
-  std::vector<Output> outputs;                     // of the model
+  std::vector<std::string> wide;  // nodes; if there are any, the last result is the number of one whose
+                                  // 64-bit integers left 32 bits, counted from 1, or 0
+  std::vector<Output> outputs;    // of the model
 
   const Form& form(size_t input) const {
     const GraphInput& of = inputs[input];

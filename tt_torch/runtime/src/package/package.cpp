@@ -120,6 +120,7 @@ struct Package::Impl {
   std::vector<HostBuffer> bind(const Buffers& given) const;
   void check_limits(const std::vector<HostBuffer>& inputs) const;
   void check_exact(const std::vector<Input>& arguments);
+  void check_wide(const at::Tensor& number) const;
   std::vector<at::Tensor> graph_results(const std::vector<at::Tensor>& inputs,
                                         const std::vector<at::Tensor>& results) const;
 };
@@ -227,6 +228,15 @@ void Package::Impl::check_exact(const std::vector<Input>& arguments) {
         "becomes, or an index is out of range");
 }
 
+void Package::Impl::check_wide(const at::Tensor& number) const {
+  const int64_t node = number.numel() == 1 ? number.item().toLong() : -1;
+  if (node < 0 || node > static_cast<int64_t>(manifest.wide.size())) malformed("a check has another result");
+  if (node)
+    throw Error(ErrorKind::Inexact,
+                "the device would not compute this call exactly: 64-bit integers of the node " +
+                    manifest.wide[node - 1] + " leave the device's 32 bits");
+}
+
 std::vector<at::Tensor> Package::Impl::graph_results(const std::vector<at::Tensor>& inputs,
                                                      const std::vector<at::Tensor>& results) const {
   std::vector<at::Tensor> found;
@@ -265,6 +275,7 @@ void Package::Impl::run(const Buffers& given, const Buffers& wanted) {
   std::vector<at::Tensor> inputs;
   for (const HostBuffer& buffer : buffers) inputs.push_back(view_of(buffer));
   const std::vector<at::Tensor> found = graph_results(inputs, results);
+  if (!manifest.wide.empty()) check_wide(found.back());
   for (size_t i = 0; i < manifest.written.size(); ++i) inputs[manifest.written[i]].copy_(found[i]);
   for (const auto& output : manifest.outputs) {
     const auto into = wanted.find(output.name);
