@@ -236,3 +236,18 @@ def test_other_recurrent_nodes_are_refused() -> None:
     clipped = node("RNN", ["x", "w", "r"], ["y"], hidden_size=3, clip=1.0)
     with pytest.raises(UnsupportedOpError, match=r"^onnx\.RNN is not supported"):
         compile_onnx(model_of([clipped], inputs, ["y"]))
+
+
+def test_casts_and_constants_of_all_integers() -> None:
+    """Integers wrap at the width of their type. torch-mlir has no casts to the types from int16 on."""
+    kinds = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
+    x = np.array([-70000, -200, -1, 0, 1, 100, 40000])
+    inputs: dict[str, Any] = {"x": x, "f": np.array([0.0, 1.7, 99.2], "float32"), "b": np.array([True, False])}
+    nodes = []
+    for kind in kinds:
+        to = helper.np_dtype_to_tensor_dtype(np.dtype(kind))
+        nodes += [node("Cast", [name], [f"{name} as {kind}"], to=to) for name in ("f", "b")]
+        nodes += [node("Cast", ["x"], [f"x as {kind}"], to=to)] if kind != "uint64" else []
+        nodes += [value(f"c {kind}", np.array([1, 2, 100], kind)), node("Identity", [f"c {kind}"], [f"same {kind}"])]
+        nodes += [node("CastLike", ["f", f"c {kind}"], [f"f like {kind}"])]
+    compared(nodes, inputs)

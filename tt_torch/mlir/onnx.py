@@ -24,6 +24,7 @@ from tt_torch.mlir.child import NativeCrash
 from tt_torch.mlir.context import describe, make_context, node_of
 from tt_torch.mlir.functions import main, mark_arguments
 from tt_torch.mlir.guard import run_guarded
+from tt_torch.mlir.onnx_casts import cast_constants, outline_casts, write_casts
 from tt_torch.mlir.onnx_corrections import correct
 from tt_torch.mlir.onnx_preparing import prepared
 from tt_torch.mlir.onnx_rewrites import rewrite
@@ -61,10 +62,13 @@ def onnx_to_stablehlo(
         mark_arguments(main(module), kinds)
         module.operation.attributes["tt.composites"] = ir.DictAttr.get({})
     _refusing(lambda module, config: run_guarded(module, TO_TORCH))(module, config)
+        outline_casts(module)
     steps = [(name, _refusing(step)) for name, step in pipeline.TO_STABLEHLO]
     pipeline.run_steps(module, steps, config, pipeline.Timings())
     _keep_order(module)
     return module, weights
+    with module.context:
+        write_casts(module)
 
 
 def _keep_order(module: ir.Module) -> None:
@@ -130,6 +134,7 @@ def _prepared(
     copy.graph.input.extend(map(onnx.ValueInfoProto.FromString, inputs))
     copy = inferred(copy, declared)
     refuse_unknown(copy.graph)
+    cast_constants(copy)
     for number, node in enumerate(copy.graph.node):
         name = re.sub(r"\W", "_", node.name) or f"{node.op_type}_{number}"
         node.name = f"{name}: onnx.{node.op_type}"  # wire/locations.py reads this form

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import onnx
 
 FLOATS = (1, 10, 11, 16)  # ONNX's numbers of float32, float16, float64 and bfloat16
+UNSIGNED = (2, 4, 12, 13)  # ONNX's numbers of uint8, uint16, uint32 and uint64
 BYTES = (2, 3)  # of uint8 and int8
 MOST_AVERAGED = 2  # dimensions of the windows that torch-mlir averages
 # Why these nodes could not be replaced by the nodes that they run.

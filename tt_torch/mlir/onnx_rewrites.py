@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from tt_torch.mlir.onnx_corrections import FLOATS, refused
+from tt_torch.mlir.onnx_corrections import FLOATS, UNSIGNED, refused
 from tt_torch.mlir.onnx_nodes import Facts, Nodes
 from tt_torch.mlir.onnx_places import PLACES
 from tt_torch.mlir.onnx_pools import POOLS
@@ -23,7 +23,6 @@ from tt_torch.mlir.onnx_sequences import SEQUENCES
 if TYPE_CHECKING:
     import onnx
 
-UNSIGNED = (2, 4, 12, 13)  # ONNX's numbers of uint8, uint16, uint32 and uint64
 AXIS_IS_ONE = 13  # the first opset in which Hardmax is along one dimension
 AXIS_IS_OPERAND = 20  # the first opset in which the axis of DFT is no attribute
 SLOPES_ARE_BROADCAST = 7  # the first opset in which PRelu broadcasts its slopes like other operands
@@ -265,6 +264,10 @@ def _places(count: int, axis: int, rank: int) -> np.ndarray:
     return np.arange(count).reshape([count if i == axis else 1 for i in range(rank)])
 
 
+def _cast_like(nodes: Nodes) -> bool:
+    return nodes.done(nodes.cast(nodes.operand(0), nodes.facts.types[nodes.operand(1)]))
+
+
 def _clip(nodes: Nodes) -> bool:
     """Without bounds, the result is the operand."""
     return not nodes.operand(1) and not nodes.operand(2) and nodes.done(nodes.operand(0))
@@ -291,6 +294,7 @@ RULES: Rules = {
     **SEQUENCES,
     **dict.fromkeys(("GRU", "LSTM", "RNN"), recurrent),
     "Abs": _abs,
+    "CastLike": _cast_like,
     "Clip": _clip,
     "CumProd": _cumulative_product,
     "CumSum": _cumulative_sum,

@@ -1,0 +1,75 @@
+"""Unsigned integers and int16 in ONNX models. torch-mlir refuses casts to most of them, and unsigned constants.
+
+The casts cross torch-mlir as calls, and become converts. The constants are casts of constants of int64.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from torch_mlir import ir
+
+from tt_torch.mlir import ods
+from tt_torch.mlir.functions import block, main, replace
+from tt_torch.mlir.onnx_corrections import UNSIGNED
+from tt_torch.mlir.onnx_folding import constant
+from tt_torch.mlir.user_ops import CustomCall, outline
+
+if TYPE_CHECKING:
+    import onnx
+
+TARGET = "tt_torch.cast"
+OPSET = "torch.onnx_meta.opset_version"
+ELEMENTS = ("si16", "ui8", "ui16", "ui32", "ui64")
+
+OF_BYTES = ("MatMulInteger",)  # torch-mlir reads the values of their zero points
+
+
+def cast_constants(model: onnx.ModelProto) -> None:
+    """Writes unsigned constants as casts."""
+    graph = model.graph
+    kept = {name for node in graph.node if node.op_type in OF_BYTES for name in node.input}
+    given = {value.name: value for value in graph.initializer if value.name not in kept}
+    casts = {name: made for name, value in given.items() if (made := _cast(name, value, ""))}
+    initializers = [value for value in graph.initializer if value.name not in casts]
+    nodes = [new for made in casts.values() for new in made]
+    for node in graph.node:
+        plain = node.op_type == "Constant" and node.attribute and node.attribute[0].name == "value"
+        cast = plain and node.output[0] not in kept and _cast(node.output[0], node.attribute[0].t, node.name)
+        nodes += cast or [node]
+    for field, values in ((graph.initializer, initializers), (graph.node, nodes)):
+        copies = [type(value).FromString(value.SerializeToString()) for value in values]
+        del field[:]
+        field.extend(copies)
+
+
+def _cast(name: str, value: onnx.TensorProto, node: str) -> list[onnx.NodeProto]:
+    """The nodes that cast the value from int64. There are none if its type is another one, or if int64 lacks it."""
+    from onnx.helper import make_node
+    from onnx.numpy_helper import to_array
+
+    if value.data_type not in UNSIGNED or (to_array(value) > np.iinfo(np.int64).max).any():
+        return []
+    signed = f"{name}/signed"
+    number = constant(signed, to_array(value).astype(np.int64), node)
+    return [number, make_node("Cast", [signed], [name], node, to=value.data_type)]
+
+
+def outline_casts(module: ir.Module) -> None:
+    """Replaces the nodes Cast of an imported model that torch-mlir refuses."""
+    ops = [op.operation for op in block(main(module)).operations]
+    casts = [op for op in ops if op.name == "torch.operator" and ods.attr(op, "name") == "onnx.Cast"]
+    for number, op in enumerate(casts):
+        if str(op.results[0].type).rstrip(">").rpartition(",")[2] in ELEMENTS:
+            outline(op, CustomCall(TARGET, {}), f"cast{number}", module)
+    for function in module.body.operations:  # torch-mlir wants it in all functions
+        function.attributes[OPSET] = main(module).attributes[OPSET]
+
+
+def write_casts(module: ir.Module) -> None:
+    """Writes the calls as StableHLO."""
+    for op in [op.operation for op in block(main(module)).operations]:
+        if op.name == "stablehlo.custom_call" and ods.attr(op, "call_target_name") == TARGET:
+            with ir.InsertionPoint(op), op.location:
+                replace(op, ir.Operation.create("stablehlo.convert", [r.type for r in op.results], list(op.operands)))
