@@ -100,6 +100,54 @@ def test_values_in_another_file(tmp_path: Path) -> None:
         tt_torch.compile_onnx(model)
 
 
+@pytest.mark.parametrize("dims", [(2,), (2, 2)])  # a constant of the program, and a weight
+@pytest.mark.parametrize(
+    ("field", "given", "message"),
+    [
+        ("raw_data", b"abc", "buffer size must be"),
+        ("raw_data", b"abcd", r"cannot reshape array of size 1 into shape \(2,"),
+        ("dims", [-1, 2], r"its shape is \(-1, 2\)"),
+        ("data_type", 99, "no data type has the number 99"),
+    ],
+)
+@pytest.mark.parametrize("of_node", [False, True])
+def test_values_that_cannot_be_read(
+    dims: tuple[int, ...], field: str, given: object, message: str, of_node: bool
+) -> None:
+    value = onnx.numpy_helper.from_array(np.ones(dims, "float32"), "w")
+    value.ClearField(field)
+    value.MergeFrom(onnx.TensorProto(**{field: given}))
+    model = added([2])
+    model.graph.node[0].input.append("w")
+    if of_node:
+        value.ClearField("name")
+        model.graph.node.insert(0, helper.make_node("Constant", [], ["w"], value=value))
+    else:
+        model.graph.initializer.append(value)
+    with pytest.raises(CompileError, match=f"the value 'w' of the ONNX model cannot be read: {message}"):
+        tt_torch.compile_onnx(model)
+
+
+def test_objects_of_a_wrong_kind() -> None:
+    with pytest.raises(CompileError, match=r"expected an onnx\.ModelProto or the path .* of the type bytes"):
+        tt_torch.compile_onnx(added([2]).SerializeToString())  # type: ignore[arg-type]
+    wrong: list[tuple[dict[str, object], str]] = [
+        ({"constants": [1]}, "`constants` must be a dict"),
+        (
+            {"constants": {"x0": 3.5}},
+            "`constants` must have tensors with values; for 'x0' it has an object of the type float",
+        ),
+        ({"constants": {"x0": torch.ones(2, device="meta")}}, "for 'x0' it has a meta tensor"),
+        ({"shapes": {"x0": 2}}, "`shapes` must have tuples of integers; for 'x0' it has 2"),
+        ({"shapes": {"x0": ("n",)}}, r"for 'x0' it has \('n',\)"),
+    ]
+    for options, message in wrong:
+        with pytest.raises(CompileError, match=message):
+            tt_torch.compile_onnx(added([2]), **options)  # type: ignore[arg-type]
+    compiled = tt_torch.compile_onnx(added([2], [2]), constants={"x0": torch.nn.Parameter(torch.ones(2))})
+    assert compiled(torch.ones(2)).tolist() == [2, 2]
+
+
 @pytest.mark.parametrize("declared", [[6], ["a", "b"], [1, 6], [7, 7], None])
 def test_a_wrong_shape_of_a_result_is_not_believed(declared: Sequence[Dimension] | None) -> None:
     """The shape follows from the nodes. torch-mlir would take the declared shape of the result."""

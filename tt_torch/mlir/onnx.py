@@ -26,6 +26,7 @@ from tt_torch.mlir.functions import main, mark_arguments
 from tt_torch.mlir.guard import run_guarded
 from tt_torch.mlir.onnx_casts import cast_constants, outline_casts, write_casts
 from tt_torch.mlir.onnx_corrections import correct
+from tt_torch.mlir.onnx_given import check_arguments, check_model
 from tt_torch.mlir.onnx_preparing import prepared
 from tt_torch.mlir.onnx_rewrites import rewrite
 from tt_torch.mlir.onnx_sizes import Shapes, check_constants, fix_sizes, forget_shapes, inferred, refuse_unknown
@@ -55,20 +56,20 @@ def onnx_to_stablehlo(
     dimensions. Raises CompileError for a dimension that stays open, UnsupportedOpError for an op that torch-mlir does
     not know, and ExtraMissingError if the package `onnx` is not installed.
     """
-    named, weights = _prepared(model, constants or {}, shapes or {})
+    named, weights = _prepared(model, {} if constants is None else constants, {} if shapes is None else shapes)
     module = _imported(named)
     kinds = ["input"] * (len(main(module).arguments) - len(weights)) + ["parameter"] * len(weights)
     with module.context, ir.Location.unknown():
         mark_arguments(main(module), kinds)
         module.operation.attributes["tt.composites"] = ir.DictAttr.get({})
-    _refusing(lambda module, config: run_guarded(module, TO_TORCH))(module, config)
         outline_casts(module)
+    _refusing(lambda module, config: run_guarded(module, TO_TORCH))(module, config)
     steps = [(name, _refusing(step)) for name, step in pipeline.TO_STABLEHLO]
     pipeline.run_steps(module, steps, config, pipeline.Timings())
     _keep_order(module)
-    return module, weights
     with module.context:
         write_casts(module)
+    return module, weights
 
 
 def _keep_order(module: ir.Module) -> None:
@@ -111,7 +112,8 @@ def _prepared(
     """A copy of the model, and its weights by name. In the copy, the weights are the last inputs, all values have
     types, and all nodes have names for messages."""
     onnx = onnx_package()
-    _refuse_absent_values(model.graph)
+    check_model(model)
+    check_arguments(constants, shapes)
     weights = _weights(model.graph)
     given = input_names(model)
     if unknown := constants.keys() - set(given):
@@ -132,25 +134,13 @@ def _prepared(
     inputs = [value.SerializeToString() for value in copy.graph.input if value.name not in known]
     del copy.graph.input[:]
     copy.graph.input.extend(map(onnx.ValueInfoProto.FromString, inputs))
+    cast_constants(copy)
     copy = inferred(copy, declared)
     refuse_unknown(copy.graph)
-    cast_constants(copy)
     for number, node in enumerate(copy.graph.node):
         name = re.sub(r"\W", "_", node.name) or f"{node.op_type}_{number}"
         node.name = f"{name}: onnx.{node.op_type}"  # wire/locations.py reads this form
     return copy, {name: torch.from_numpy(onnx.numpy_helper.to_array(w).copy()) for name, w in weights.items()}
-
-
-def _refuse_absent_values(graph: onnx.GraphProto) -> None:
-    """Raises CompileError if values of the model lie in another file, and were not loaded."""
-    from onnx.external_data_helper import uses_external_data
-
-    own = [attribute.t for node in graph.node for attribute in node.attribute]
-    for value in filter(uses_external_data, [*graph.initializer, *own]):
-        (place,) = (entry.value for entry in value.external_data if entry.key == "location")
-        raise CompileError(
-            f"the value {value.name!r} lies in the file {place!r}; give the path of the ONNX model instead"
-        )
 
 
 def _weights(graph: onnx.GraphProto) -> dict[str, onnx.TensorProto]:
@@ -190,6 +180,7 @@ def _copy_fields(source: Any, target: Any, *left_out: str) -> None:
 
 def _array(value: torch.Tensor) -> np.ndarray:
     """A tensor as a NumPy array. bfloat16 becomes the dtype that the package `onnx` has for it."""
+    value = value.detach().cpu()
     if value.dtype != torch.bfloat16:
         return value.numpy()
     kind = onnx_package().helper.tensor_dtype_to_np_dtype(onnx_package().TensorProto.BFLOAT16)
