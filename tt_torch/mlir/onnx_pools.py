@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
+from functools import reduce
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from tt_torch.mlir.onnx_corrections import BYTES, FLOATS, Windows, windows_of
+from tt_torch.mlir.onnx_corrections import BYTES, FLOATS, Windows, refused, windows_of
 from tt_torch.mlir.onnx_nodes import Nodes
 
 FIRST = 2  # the first dimension that windows have
+MOST_COUNTED = 2  # dimensions of windows in which torch-mlir counts
+LARGEST_WINDOW = 128  # elements of a window, each of which takes some nodes
 
 
 def _windows(nodes: Nodes) -> list[Windows]:
@@ -58,18 +62,26 @@ def _root(nodes: Nodes, total: str) -> bool:
 
 def _max_pool(nodes: Nodes) -> bool:
     """The second result has the numbers of the largest elements, counted through the whole operand. torch-mlir counts
-    in each plane by itself, with the padding."""
+    in each plane by itself, with the padding, and not in three dimensions."""
     from onnx import TensorProto
 
     x, kind, shape = nodes.operand(0), nodes.facts.types[nodes.operand(0)], nodes.facts.shapes[nodes.operand(0)]
-    if len(nodes.node.output) == 1 or kind not in (*FLOATS, *BYTES):
+    order = nodes.given.pop("storage_order", 0)  # only of the numbers
+    if len([name for name in nodes.node.output if name]) == 1:
+        nodes.op("MaxPool", x, result=nodes.result, **nodes.given)
+        return bool(order)
+    if kind not in (*FLOATS, *BYTES):
         return False
     windows, largest, rest = _windows(nodes), f"{nodes.result}/largest", f"{nodes.result}/rest"
     values = x if kind in FLOATS else nodes.cast(x, TensorProto.FLOAT)
-    _pool(nodes, "MaxPool", _padded(nodes, values, windows, -np.inf), [largest, rest], windows)
-    size = shape[FIRST:]
-    steps = [prod(size[:d] if nodes.given.get("storage_order", 0) else size[d + 1 :]) for d in range(len(size))]
+    padded, size = _padded(nodes, values, windows, -np.inf), shape[FIRST:]
+    steps = [prod(size[:d] if order else size[d + 1 :]) for d in range(len(size))]
     planes = np.arange(prod(shape[:FIRST])).reshape(*shape[:FIRST], *[1] * len(size)) * prod(size)
+    if len(size) > MOST_COUNTED:
+        largest, numbers = _largest_by_slices(nodes, padded, windows, steps)
+        nodes.named(1, nodes.op("Add", numbers, nodes.constant(planes)))
+        return nodes.done(largest if kind in FLOATS else nodes.cast(largest, kind))
+    _pool(nodes, "MaxPool", padded, [largest, rest], windows)
     terms = [nodes.constant(planes - sum(w.begin * step for w, step in zip(windows, steps, strict=True)))]
     for window, step in zip(windows[::-1], steps[::-1], strict=True):
         length = nodes.constant(window.length + window.begin + window.end)
@@ -77,6 +89,32 @@ def _max_pool(nodes: Nodes) -> bool:
         rest = nodes.op("Div", rest, length)
     nodes.named(1, nodes.total(terms))
     return nodes.done(largest if kind in FLOATS else nodes.cast(largest, kind))
+
+
+def _largest_by_slices(nodes: Nodes, x: str, windows: Sequence[Windows], steps: Sequence[int]) -> tuple[str, str]:
+    """The largest elements of windows and their numbers in a plane. The elements of all windows at the same place are
+    compared with the largest ones so far. `x` has its padding, which is never the largest."""
+    if prod(w.size for w in windows) > LARGEST_WINDOW:
+        raise refused(nodes.node, f"expected a window of at most {LARGEST_WINDOW} elements, to find their numbers")
+    dims = nodes.constant(np.arange(FIRST, FIRST + len(windows)))
+    strides = nodes.constant([w.stride for w in windows])
+    best, numbers = "", ""
+    for place in itertools.product(*(range(w.size) for w in windows)):
+        begins = [p * w.dilation for p, w in zip(place, windows, strict=True)]
+        ends = [b + (w.count - 1) * w.stride + 1 for b, w in zip(begins, windows, strict=True)]
+        new = nodes.op("Slice", x, nodes.constant(begins), nodes.constant(ends), dims, strides)
+        at = [b - w.begin + np.arange(w.count) * w.stride for b, w in zip(begins, windows, strict=True)]
+        number = reduce(np.add.outer, [a * step for a, step in zip(at, steps, strict=True)])
+        inside = reduce(np.logical_and.outer, [(a >= 0) & (a < w.length) for a, w in zip(at, windows, strict=True)])
+        own = nodes.constant(number[None, None])
+        if not best:
+            best, numbers, known = new, nodes.op("Expand", own, nodes.op("Shape", new)), inside
+            continue
+        larger = nodes.op("Or", nodes.op("Greater", new, best), nodes.constant((inside & ~known)[None, None]))
+        larger = nodes.op("And", larger, nodes.constant(inside[None, None]))
+        best, numbers = nodes.op("Where", larger, new, best), nodes.op("Where", larger, own, numbers)
+        known = known | inside
+    return best, numbers
 
 
 POOLS: dict[str, Callable[[Nodes], bool]] = {

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from tt_torch.mlir.onnx_contractions import CONTRACTIONS
 from tt_torch.mlir.onnx_corrections import FLOATS, UNSIGNED, refused
 from tt_torch.mlir.onnx_nodes import Facts, Nodes
 from tt_torch.mlir.onnx_places import PLACES
@@ -72,6 +73,14 @@ def _of_small_integers(nodes: Nodes) -> bool:
     numbers = nodes.cast(nodes.operand(0), TensorProto.INT32)
     reduced = nodes.op(nodes.node.op_type, numbers, *nodes.node.input[1:], **nodes.given)
     return nodes.done(nodes.cast(reduced, kind))
+
+
+def _without_axes(nodes: Nodes) -> bool:
+    """An empty list of dimensions means what no list means. torch-mlir crashes for it."""
+    axes = nodes.value(1)
+    if axes is None or axes.size:
+        return False
+    return nodes.done(nodes.op(nodes.node.op_type, nodes.operand(0), **nodes.given))
 
 
 def _cumulative_product(nodes: Nodes) -> bool:
@@ -286,6 +295,7 @@ Rules: TypeAlias = dict[str, Callable[[Nodes], bool]]
 # Applied before the conversion to a newer opset, which leaves these nodes as they are.
 OLD_RULES: Rules = {"Hardmax": _old_hardmax, "PRelu": _old_prelu}
 RULES: Rules = {
+    **CONTRACTIONS,
     **PLACES,
     **POOLS,
     **QUANTIZED,
@@ -306,6 +316,7 @@ RULES: Rules = {
     "LRN": _local_response,
     "LpNormalization": _lp_normalization,
     "OneHot": _one_hot,
+    **dict.fromkeys(("ReduceL2", "ReduceLogSum", "ReduceLogSumExp"), _without_axes),
     "ReduceMax": _of_small_integers,
     "ReduceMin": _of_small_integers,
     "Softsign": _softsign,

@@ -1,0 +1,107 @@
+"""Einsum, ConvTranspose, GroupNormalization and 3-d MaxPool in forms that torch-mlir refuses."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+from onnx_programs import compared
+
+node = helper.make_node
+RNG = np.random.default_rng(0)
+
+
+def floats(*shape: int) -> np.ndarray:
+    return RNG.standard_normal(shape).astype("float32")
+
+
+def value(name: str, array: np.ndarray) -> onnx.NodeProto:
+    return node("Constant", [], [name], value=onnx.numpy_helper.from_array(array))
+
+
+def test_einsum() -> None:
+    """Diagonals, results that are not written, scalars, ellipses of different lengths, dimensions of size 1."""
+    shapes = {
+        "s": (),
+        "v": (3,),
+        "m": (3, 3),
+        "n": (3, 4),
+        "o": (1, 3),
+        "b": (2, 3, 3),
+        "c": (2, 3, 3, 3),
+        "d": (2, 3, 2),
+    }
+    equations = [
+        ("ii->i", "m"), ("ii", "m"), ("...ii->...i", "b"), ("bii->b", "b"), ("biii->ib", "c"), ("ba", "n"), ("->", "s"),
+        (",", "ss"), ("i,->i", "vs"), ("ij,jk", "mn"), ("jij,ik->jk", "dn"), ("...,...", "mv"),
+        ("...i,...i", "cv"), ("ij,j->i", "ov"), ("...ij,jk", "bn"), (" i j , j -> i ", "mv"), ("i,ij,j", "vmv"),
+    ]  # fmt: skip
+    nodes = [node("Einsum", list(names), [f"{i}"], equation=e) for i, (e, names) in enumerate(equations)]
+    compared(nodes, {name: floats(*shape) for name, shape in shapes.items()}, by_reference=True)
+
+
+def test_random_einsum() -> None:
+    rng = random.Random(3)
+    sizes = {"a": 2, "b": 3, "c": 4, "d": 1}
+    nodes, inputs = [], {}
+    for i in range(12):
+        texts = ["".join(rng.choices("abcd", k=rng.randint(0, 3))) for _ in range(rng.randint(1, 3))]
+        letters = sorted(set("".join(texts)))
+        result = "->" + "".join(rng.sample(letters, rng.randint(0, len(letters)))) if rng.random() < 0.7 else ""
+        for j, text in enumerate(texts):
+            inputs[f"x{i}{j}"] = floats(*(sizes[letter] for letter in text))
+        names = [f"x{i}{j}" for j in range(len(texts))]
+        nodes.append(node("Einsum", names, [f"{','.join(texts)}{result}{i}"], equation=",".join(texts) + result))
+    compared(nodes, inputs, by_reference=True)
+
+
+def test_transposed_convolutions() -> None:
+    nodes = [
+        node("ConvTranspose", ["x", "w", "bias"], [f"{automatic} {strides}"], auto_pad=automatic, strides=strides)
+        for automatic, strides in itertools.product(("SAME_UPPER", "SAME_LOWER"), ([1, 1], [2, 2], [3, 2]))
+    ]
+    common = {"strides": [3, 2], "dilations": [1, 2]}
+    nodes.append(node("ConvTranspose", ["x", "w"], ["more"], output_padding=[2, 1], pads=[1, 0, 1, 3], **common))
+    nodes.append(node("ConvTranspose", ["x", "w"], ["sized"], output_shape=[13, 14], **common))
+    nodes.append(node("ConvTranspose", ["x", "w"], ["lower"], output_shape=[9, 8], auto_pad="SAME_LOWER", **common))
+    compared(nodes, {"x": floats(2, 2, 4, 5), "w": floats(2, 3, 3, 3), "bias": floats(3)})
+    one = node("ConvTranspose", ["x", "w"], ["y"], auto_pad="SAME_UPPER", strides=[2], group=2)
+    compared([one], {"x": floats(2, 4, 5), "w": floats(4, 3, 3)})
+
+
+@pytest.mark.parametrize("rank", range(2, 6))
+def test_group_normalization(rank: int) -> None:
+    x = floats(*[2, 6, 3, 2, 3][:rank]) * 3
+    nodes = [value("scale", floats(6)), value("bias", floats(6))]
+    for groups in (1, 3):
+        nodes.append(node("GroupNormalization", ["x", "scale", "bias"], [f"{groups}"], num_groups=groups, epsilon=0.01))
+    compared(nodes, {"x": x}, results=["1", "3"])
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        {"pads": [1, 0, 1, 0, 1, 1]},
+        {"ceil_mode": 1, "strides": [2, 2, 2], "storage_order": 1},
+        {"dilations": [1, 2, 1]},
+        {"strides": [1, 2, 1], "auto_pad": "SAME_UPPER"},
+    ],
+)
+def test_places_of_maxima_in_three_dimensions(form: dict[str, object]) -> None:
+    """Of equal elements, the first counts. No element of the padding does, even if all others are very small."""
+    x = np.round(floats(2, 2, 4, 5, 4))
+    x[0, 0, :2] = -1e30
+    nodes = [node("MaxPool", ["x"], ["y", "places"], kernel_shape=[2, 2, 3], **form)]
+    compared([*nodes, node("MaxPool", ["x"], ["alone"], kernel_shape=[2, 2, 3], **form)], {"x": x})
+
+
+def test_empty_lists_of_dimensions() -> None:
+    ops = ["ReduceL2", "ReduceLogSum", "ReduceLogSumExp"]
+    forms = [(op, no) for op in ops for no in (0, 1)]
+    nodes = [node(op, ["x", "axes"], [f"{op}{no}"], noop_with_empty_axes=no) for op, no in forms]
+    x = np.abs(floats(2, 3)) + 1
+    compared([value("axes", np.zeros(0, "int64")), *nodes], {"x": x}, results=[f"{op}{no}" for op, no in forms])
