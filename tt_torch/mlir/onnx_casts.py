@@ -62,9 +62,14 @@ def outline_casts(module: ir.Module) -> None:
     casts = [op for op in ops if op.name == "torch.operator" and ods.attr(op, "name") == "onnx.Cast"]
     for number, op in enumerate(casts):
         if str(op.results[0].type).rstrip(">").rpartition(",")[2] in ELEMENTS:
-            outline(op, CustomCall(TARGET, {}), f"cast{number}", module)
-    for function in module.body.operations:  # torch-mlir wants it in all functions
-        function.attributes[OPSET] = main(module).attributes[OPSET]
+            outline_node(op, CustomCall(TARGET, {}), f"cast{number}", module)
+
+
+def outline_node(op: ir.Operation, call: CustomCall, symbol: str, module: ir.Module) -> None:
+    """Replaces a node by a call. torch-mlir wants an opset for the called function, too."""
+    outline(op, call, symbol, module)
+    (function,) = (f for f in module.body.operations if f.name.value == symbol)
+    function.attributes[OPSET] = main(module).attributes[OPSET]
 
 
 def write_casts(module: ir.Module) -> None:
