@@ -12,7 +12,7 @@ from onnx_programs import compared, model_of
 
 from tt_torch.driver.onnx import compile_onnx
 from tt_torch.errors import CompileError, UnsupportedOpError
-from tt_torch.mlir.onnx import _prepared
+from tt_torch.mlir.onnx import _prepared, _weights
 from tt_torch.mlir.onnx_preparing import deciding_inputs, prepared
 from tt_torch.onnx_compile import prepare_inference_session
 
@@ -84,8 +84,8 @@ def test_a_loop_without_a_limit_ends_by_its_condition() -> None:
 
 def test_a_loop_whose_end_is_not_known_is_refused() -> None:
     body = graph_of([node("ReduceSum", ["v"], ["t"], keepdims=0), node("Cast", ["t"], ["on"], to=TensorProto.BOOL),
-                     node("Neg", ["v"], ["w"])], ["i", "going", "v"], ["on", "w"])  # fmt: skip
-    nodes = [value("n", 3), value("c", True), node("Loop", ["n", "c", "x"], ["y"], body=body)]
+                     node("Neg", ["v"], ["w"])], ["i", "going", "v"], ["on", "w", "t"])  # fmt: skip
+    nodes = [value("n", 3), value("c", True), node("Loop", ["n", "c", "x"], ["y", "all"], body=body)]
     with pytest.raises(UnsupportedOpError, match=r"^onnx\.Loop is not[\s\S]*its number of iterations must be known"):
         compile_onnx(model_of(nodes, {"x": X[0]}, ["y"]))
 
@@ -172,7 +172,8 @@ def test_weights_and_large_values_are_no_constants() -> None:
     model = model_of(nodes, {}, ["y", "large"])
     model.graph.initializer.append(numpy_helper.from_array(X[0], "w"))
     before = model.SerializeToString()
-    copy, weights = _prepared(model, {}, {})
+    weights = _weights(model.graph)
+    copy, _ = _prepared(model, weights, {}, {})
     kept = [one.op_type for one in copy.graph.node]
     assert model.SerializeToString() == before and list(weights) == ["w"]
     assert sorted(kept) == ["Constant", "ConstantOfShape", "Mul"]

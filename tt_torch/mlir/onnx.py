@@ -27,6 +27,7 @@ from tt_torch.mlir.guard import run_guarded
 from tt_torch.mlir.onnx_casts import cast_constants, outline_casts, write_casts
 from tt_torch.mlir.onnx_corrections import correct
 from tt_torch.mlir.onnx_given import check_arguments, check_model
+from tt_torch.mlir.onnx_loops import Loop, outline_loops, take_loops_out, write_loops
 from tt_torch.mlir.onnx_preparing import prepared
 from tt_torch.mlir.onnx_rewrites import rewrite
 from tt_torch.mlir.onnx_sizes import Shapes, check_constants, fix_sizes, forget_shapes, inferred, refuse_unknown
@@ -56,20 +57,37 @@ def onnx_to_stablehlo(
     dimensions. Raises CompileError for a dimension that stays open, UnsupportedOpError for an op that torch-mlir does
     not know, and ExtraMissingError if the package `onnx` is not installed.
     """
-    named, weights = _prepared(model, {} if constants is None else constants, {} if shapes is None else shapes)
+    constants, shapes = {} if constants is None else constants, {} if shapes is None else shapes
+    onnx_package()
+    check_model(model)
+    check_arguments(constants, shapes)
+    weights = _weights(model.graph)
+    return _lowered(model, weights, config, constants, shapes), _tensors(weights)
+
+
+def _lowered(
+    model: onnx.ModelProto,
+    weights: Mapping[str, onnx.TensorProto],
+    config: CompilerConfig,
+    constants: Mapping[str, torch.Tensor],
+    shapes: Shapes,
+) -> ir.Module:
+    named, loops = _prepared(model, weights, constants, shapes)
     module = _imported(named)
     kinds = ["input"] * (len(main(module).arguments) - len(weights)) + ["parameter"] * len(weights)
     with module.context, ir.Location.unknown():
         mark_arguments(main(module), kinds)
         module.operation.attributes["tt.composites"] = ir.DictAttr.get({})
         outline_casts(module)
+        outline_loops(module)
     _refusing(lambda module, config: run_guarded(module, TO_TORCH))(module, config)
     steps = [(name, _refusing(step)) for name, step in pipeline.TO_STABLEHLO]
     pipeline.run_steps(module, steps, config, pipeline.Timings())
     _keep_order(module)
     with module.context:
         write_casts(module)
-    return module, weights
+        write_loops(module, loops, [_lowered(loop.body, {}, config, {}, {}) for loop in loops])
+    return module
 
 
 def _keep_order(module: ir.Module) -> None:
@@ -107,14 +125,14 @@ def _failing(module: ir.Module, error: ir.MLIRError | NativeCrash) -> Unsupporte
 
 
 def _prepared(
-    model: onnx.ModelProto, constants: Mapping[str, torch.Tensor], shapes: Shapes
-) -> tuple[onnx.ModelProto, dict[str, torch.Tensor]]:
-    """A copy of the model, and its weights by name. In the copy, the weights are the last inputs, all values have
-    types, and all nodes have names for messages."""
+    model: onnx.ModelProto,
+    weights: Mapping[str, onnx.TensorProto],
+    constants: Mapping[str, torch.Tensor],
+    shapes: Shapes,
+) -> tuple[onnx.ModelProto, list[Loop]]:
+    """A copy of the model, and its loops. In the copy, the weights are the last inputs, all values have types, and all
+    nodes have names for messages."""
     onnx = onnx_package()
-    check_model(model)
-    check_arguments(constants, shapes)
-    weights = _weights(model.graph)
     given = input_names(model)
     if unknown := constants.keys() - set(given):
         raise CompileError(f"the ONNX model has no input {min(unknown)!r}; its inputs are {', '.join(given)}")
@@ -128,6 +146,7 @@ def _prepared(
     fix_sizes([value for value in fixed.graph.input if value.name in names], shapes)
     declared = forget_shapes(fixed.graph.output)
     copy = prepared(fixed, arrays)
+    loops = take_loops_out(copy)
     rewrite(copy)
     correct(copy)
     known = {value.name for value in copy.graph.initializer}  # old models have them among their inputs, too
@@ -140,7 +159,12 @@ def _prepared(
     for number, node in enumerate(copy.graph.node):
         name = re.sub(r"\W", "_", node.name) or f"{node.op_type}_{number}"
         node.name = f"{name}: onnx.{node.op_type}"  # wire/locations.py reads this form
-    return copy, {name: torch.from_numpy(onnx.numpy_helper.to_array(w).copy()) for name, w in weights.items()}
+    return copy, loops
+
+
+def _tensors(weights: Mapping[str, onnx.TensorProto]) -> dict[str, torch.Tensor]:
+    to_array = onnx_package().numpy_helper.to_array
+    return {name: torch.from_numpy(to_array(weight).copy()) for name, weight in weights.items()}
 
 
 def _weights(graph: onnx.GraphProto) -> dict[str, onnx.TensorProto]:

@@ -26,8 +26,8 @@ MOST_AVERAGED = 2  # dimensions of the windows that torch-mlir averages
 # Why these nodes could not be replaced by the nodes that they run.
 OPEN_STEPS = {
     "If": "its condition must be known while compiling",
-    "Loop": "its number of iterations must be known while compiling, and must not be large; if it has results of all "
-    "iterations, it must have an iteration",
+    "Loop": "it has results of all iterations, so its number of iterations must be known while compiling, and must be "
+    "neither 0 nor large",
     "Scan": "its number of steps must be known while compiling, and must be neither 0 nor large",
 }
 UNPADDED = (b"", b"NOTSET", b"VALID")
@@ -37,17 +37,22 @@ Known: TypeAlias = dict[str, tuple[int, list[int]]]  # element type and sizes of
 def correct(model: onnx.ModelProto) -> None:
     """Changes the nodes of the graph. It changes no graphs inside of nodes, and no functions: torch-mlir refuses these.
     Raises UnsupportedOpError for a node that needs sizes which are not known."""
+    import onnx
     from onnx.shape_inference import infer_shapes
 
     graph = model.graph
     if not any(node.op_type in CORRECTIONS for node in graph.node):
         return
-    known = _known(infer_shapes(model).graph)
+    known = known_values(infer_shapes(model).graph)
     nodes = [new for old in graph.node for new in CORRECTIONS.get(old.op_type, _as_it_is)(old, known)]
     copies = [type(node).FromString(node.SerializeToString()) for node in nodes]
     del graph.node[:]
     graph.node.extend(copies)
-    del graph.value_info[:]  # ONNX counts windows that ceil_mode leaves out, so all shapes are inferred anew
+    # ONNX counts windows that ceil_mode leaves out, so all shapes are inferred anew.
+    own = {name for node in graph.node if node.domain for name in node.output}
+    kept = [value.SerializeToString() for value in graph.value_info if value.name in own]
+    del graph.value_info[:]
+    graph.value_info.extend(map(onnx.ValueInfoProto.FromString, kept))
     for output in graph.output:
         output.type.tensor_type.ClearField("shape")
 
@@ -56,7 +61,7 @@ def _as_it_is(node: onnx.NodeProto, _: Known) -> list[onnx.NodeProto]:
     return [node]
 
 
-def _known(graph: onnx.GraphProto) -> Known:
+def known_values(graph: onnx.GraphProto) -> Known:
     found: Known = {}
     for value in (*graph.input, *graph.value_info, *graph.output):
         dims = value.type.tensor_type.shape.dim

@@ -10,6 +10,7 @@ import numpy as np
 from tt_torch.errors import CompileError
 from tt_torch.mlir.onnx_corrections import refused
 from tt_torch.mlir.onnx_folding import OF_SHAPES, constant, fold, graphs, reads
+from tt_torch.mlir.onnx_loops import is_on_values
 from tt_torch.mlir.onnx_places import OLD_NEAREST
 from tt_torch.mlir.onnx_rewrites import OLD_RULES, rewrite
 
@@ -70,7 +71,8 @@ def deciding(model: onnx.ModelProto) -> dict[str, onnx.NodeProto]:
     inputs = {value.name for value in model.graph.input} - given
     found: dict[str, onnx.NodeProto] = {}
     for node in nodes:
-        operands = [node.input[i] for i in DECIDING.get(node.op_type, ()) if i < len(node.input)]
+        deciding = () if is_on_values(node) else DECIDING.get(node.op_type, ())
+        operands = [node.input[i] for i in deciding if i < len(node.input)]
         for name in _origins(operands, producers) & inputs:
             found.setdefault(name, node)
     return {value.name: found[value.name] for value in model.graph.input if value.name in found}

@@ -229,8 +229,8 @@ def _flow(data: Json, manifest: Manifest) -> Flow:
     for step in flow.all_steps():
         if isinstance(step, HostCall):
             require_known(step)
-    form = flow.inputs, len(flow.results)
-    _require(form == (len(manifest.interface.inputs), len(manifest.places)), "the flow has other inputs or results")
+    form, results = (flow.inputs, len(flow.results)), len(manifest.places) + len(manifest.checks)
+    _require(form == (len(manifest.interface.inputs), results), "the flow has other inputs or results")
     return flow
 
 

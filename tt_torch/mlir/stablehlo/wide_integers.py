@@ -25,6 +25,7 @@ from tt_torch.mlir.types import Value
 
 LIMITS = {"i64": Interval(-(2**31), 2**31 - 1), "ui64": Interval(0, 2**32 - 1)}
 LARGE = Interval(-(2.0**64), 2.0**64)
+WIDE_NODES = "tt.wide_nodes"
 FAR = 2.0**30  # more than what float32 rounds away from numbers below 2^33, and less than what a wrap changes
 MOVING = ("reshape", "broadcast_in_dim", "transpose", "slice", "concatenate", "gather", "dynamic_slice", "reverse")
 PICKING = (*MOVING, "maximum", "minimum", "select", "clamp", "pad", "dynamic_update_slice")
@@ -35,7 +36,7 @@ MODULAR = (*MOVING, "add", "subtract", "multiply", "negate", "and", "or", "xor",
 
 def check_wide_integers(module: ir.Module) -> list[str]:
     """Adds the result, which is an int32, and returns the nodes by their numbers, from 1 on. If no op can leave 32
-    bits, the module stays as it is. Ops in loops and branches are not checked."""
+    bits, the module stays as it is. A loop with WIDE_NODES gives the number of one of them as its last result."""
     ops = [op.operation for op in block(main(module)).operations]
     in_full = _read_in_full(ops)
     known: dict[Value, Interval] = {}
@@ -49,10 +50,15 @@ def check_wide_integers(module: ir.Module) -> list[str]:
             wide.append(op)
         known[op.results[0]] = Interval(max(raw.low, limits.low), min(raw.high, limits.high))
     wide.reverse()  # the first op has the largest number
-    if wide:
-        with module.context:
-            _return_also(module, [_number(op, i) for i, op in enumerate(wide, 1)])
-    return [node_of(op.location)[0] or str(op.location) for op in wide]
+    names = [node_of(op.location)[0] or str(op.location) for op in wide]
+    with module.context:
+        numbers = [_number(op, i) for i, op in enumerate(wide, 1)]
+        for loop in [op for op in ops if WIDE_NODES in op.attributes]:
+            numbers.append(_shifted(loop, len(names)))
+            names += [name.value for name in loop.attributes[WIDE_NODES]]
+        if numbers:
+            _return_also(module, numbers)
+    return names
 
 
 def _name(op: ir.Operation) -> str:
@@ -159,6 +165,16 @@ def _number(op: ir.Operation, number: int) -> Value:
         i32 = ir.IntegerType.get_signless(32)
         numbers = _broadcast("multiply", i32, make("convert", _of(far, i32), far), _scalar(i32, number))
         return _largest(numbers)
+
+
+def _shifted(loop: ir.Operation, offset: int) -> Value:
+    """The number of a node in a loop, counted from the offset; 0 if the loop gives 0."""
+    with ir.InsertionPoint.after(loop), loop.location:
+        number = list(loop.results)[-1]
+        more = constant(number.type, np.array(offset, np.int32))
+        one = constant(number.type, np.array(1, np.int32))
+        found = make("minimum", number.type, number, one)
+        return make("add", number.type, number, make("multiply", number.type, found, more))
 
 
 def _in_float32(op: ir.Operation) -> Value:
