@@ -162,6 +162,21 @@ def test_without_the_host_a_loop_is_refused_by_name() -> None:
         tt_torch.compile_model(counted, (X, torch.tensor(2)), tt_torch.CompilerConfig(fallback="error"))
 
 
+def test_gradients_are_named() -> None:
+    """Eager PyTorch computes them, or an error says what to do instead."""
+    x = X.clone().requires_grad_()
+    with pytest.warns(HostFallbackWarning, match="cannot capture the gradient of a while_loop"):
+        (result,) = torch.autograd.grad(compiled(counted)(x, torch.tensor(3))[1].sum(), x)
+    (expected,) = torch.autograd.grad(counted(x, torch.tensor(3))[1].sum(), x)
+    torch.testing.assert_close(result, expected)
+    torch._dynamo.reset()
+    refusing = torch.compile(counted, backend=tt_torch.backend, options={"fallback": "error"})
+    with pytest.raises(Exception, match=r"gradient of a while_loop; call the model under torch\.no_grad\(\)"):
+        refusing(x, torch.tensor(3))
+    with pytest.raises(UnsupportedOpError, match=r"gradient of a while_loop.*as a scan"):
+        tt_torch.compile_model(counted, (x, torch.tensor(2)), training=True)
+
+
 def drawn(seed: int) -> Program:
     """A program with a loop that carries one to three tensors.
 

@@ -31,7 +31,7 @@ from tt_torch.driver.shards import MeshExecutor, compile_sharded, has_shards
 from tt_torch.driver.sizes import numbers_read, once_per_size, with_examples
 from tt_torch.driver.stages import compile_in_stages
 from tt_torch.driver.unmatched import tell_idle, tell_unmatched
-from tt_torch.dynamo import input_forms, lost_gradients, python_kernels, repeated_elements
+from tt_torch.dynamo import input_forms, loop_gradients, lost_gradients, python_kernels, repeated_elements
 from tt_torch.dynamo.buckets import symbols_of
 from tt_torch.dynamo.buckets.padding import Layouts
 from tt_torch.dynamo.checks import defer_checks
@@ -177,6 +177,8 @@ def _aot(
         raise
     # for example a shape that depends on values, or a custom op without a fake implementation
     except Exception as error:
+        if isinstance(error, DataDependentOutputException) and loop_gradients.takes_gradient(gm):
+            return _eager(gm, loop_gradients.REASON, loop_gradients.INSTEAD, config)
         numbers = numbers_read(gm, example_inputs)
         if numbers and isinstance(error, DataDependentOutputException):
             return once_per_size(gm, numbers, partial(_of_concrete_sizes, options=options, observer=observer))

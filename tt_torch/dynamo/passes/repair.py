@@ -15,6 +15,7 @@ from tt_torch.dynamo import facts
 from tt_torch.dynamo.decompositions.linalg import UNROLLED
 from tt_torch.dynamo.decompositions.registry import NARROW
 from tt_torch.dynamo.facts import COMPARISONS, Fact
+from tt_torch.dynamo.loop_gradients import INSTEAD
 from tt_torch.dynamo.passes.rewriting import Rules, call, fill, only_first, user_line, value
 from tt_torch.dynamo.types import Arguments
 from tt_torch.errors import UnsupportedOpError
@@ -185,10 +186,18 @@ def scalar_transpose(node: Node, a: Arguments) -> Node | None:
     return None if value(a["self"]).dim() else a["self"]
 
 
+GRADIENT_OF_LOOP = "while_loop_stack_output"  # a while_loop that keeps the values of all steps
+
+
 def refusal(node: Node) -> str:
     """The reason why an op has no form on the device; "" if it may have one."""
     if node.target is while_loop:
-        return "the host decides how often its body runs, so it cannot be part of one device program"
+        return (
+            "the host decides how often its body runs, so it cannot be part of one device program; torch.compile runs "
+            "it, and packages of compile_onnx, compile_stablehlo and tt_torch.jax.compile have such loops"
+        )
+    if str(node.target) == GRADIENT_OF_LOOP:
+        return f"it is the gradient of a while_loop, which has no number of steps; {INSTEAD}"
     if isinstance(node.target, HigherOrderOperator):
         return "control flow and other ops on functions have no form on the device"
     if any(_is_complex(n) for n in (node, *node.all_input_nodes)):  # they abort the process inside of torch-mlir
