@@ -10,6 +10,7 @@ from kernel_rows.products import conv2d
 from kernel_rows.row import randn
 from programs import Maker
 
+import tt_torch
 from tt_torch.runtime import Binary, Device, Executable
 from tt_torch.runtime.mesh_executable import MeshExecutable
 from tt_torch.wire.schema import DEFAULT, load
@@ -122,6 +123,25 @@ def test_sort_and_top_k(dim, flag):
     want = torch.topk(x, 2, dim, largest=flag)
     got = two_results("TopKOp", x, want[0].shape, k=2, dim=dim, largest=flag, sorted=True)
     assert torch.equal(got[0], want[0]) and torch.equal(got[1], want[1])
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int32])
+@pytest.mark.parametrize("descending", [True, False])
+def test_stable_sorts_of_long_rows(dtype: torch.dtype, descending: bool) -> None:
+    """Zeros of both signs are equal, and so are all NaN, which are larger than infinity. Integers use all 32 bits."""
+    x = torch.randint(-(2**31), 2**31, (3, 700), dtype=torch.int32)
+    x[:, ::2] = torch.randint(-3, 4, (3, 350), dtype=torch.int32)
+    if dtype != torch.int32:
+        odd = torch.tensor([torch.nan, -torch.nan, torch.inf, -torch.inf, 0.0, -0.0, 1e-40, -1e-40])
+        x = x.view(torch.float32).where(torch.rand(3, 700) < 0.5, odd[torch.randint(8, (3, 700))]).to(dtype)
+    for given, dim in ((x, 1), (x.T.contiguous(), 0)):
+        model = tt_torch.compile_model(
+            lambda x, dim=dim: torch.sort(x, stable=True, dim=dim, descending=descending), (given,)
+        )
+        (values, places), want = model(given), torch.sort(given, stable=True, dim=dim, descending=descending)
+        assert torch.equal(places, want.indices)
+        torch.testing.assert_close(values, want.values, rtol=0, atol=0, equal_nan=True)
+        assert torch.equal(values.double().signbit(), want.values.double().signbit())
 
 
 @pytest.mark.parametrize("mirror", [True, False])

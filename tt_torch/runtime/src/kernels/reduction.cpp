@@ -1,6 +1,7 @@
 // Reductions, scans and orderings.
 #include "kernels/kernels.h"
 #include "kernels/matrix_unit.h"
+#include "kernels/sorting.h"
 
 namespace tt::runtime::kernels {
 
@@ -111,7 +112,9 @@ static void sort(OpBuilder& op) {
   const Slot source = op.in("in");
   const int64_t dim = op.dim(op.attributes().integer("dim"), rank(op, source));
   const bool descending = op.attributes().flag("descending"), stable = op.attributes().flag("stable");
-  two_results(op, op.outs("outputs"), [=](Frame& f) { return at::sort(f[source], stable, dim, descending); });
+  two_results(op, op.outs("outputs"), [=](Frame& f) {
+    return stable ? stable_sort(f[source], dim, descending) : at::sort(f[source], false, dim, descending);
+  });
 }
 
 static void top_k(OpBuilder& op) {
