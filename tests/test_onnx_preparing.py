@@ -13,6 +13,7 @@ from onnx_programs import compared, model_of
 from tt_torch.driver.onnx import compile_onnx
 from tt_torch.errors import CompileError, UnsupportedOpError
 from tt_torch.mlir.onnx import _prepared, _weights
+from tt_torch.mlir.onnx_given import Given
 from tt_torch.mlir.onnx_preparing import deciding_inputs, prepared
 from tt_torch.onnx_compile import prepare_inference_session
 
@@ -173,7 +174,7 @@ def test_weights_and_large_values_are_no_constants() -> None:
     model.graph.initializer.append(numpy_helper.from_array(X[0], "w"))
     before = model.SerializeToString()
     weights = _weights(model.graph)
-    copy, _ = _prepared(model, weights, {}, {})
+    copy, _ = _prepared(model, weights, Given({}, {}, {}))
     kept = [one.op_type for one in copy.graph.node]
     assert model.SerializeToString() == before and list(weights) == ["w"]
     assert sorted(kept) == ["Constant", "ConstantOfShape", "Mul"]

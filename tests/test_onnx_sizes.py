@@ -13,7 +13,8 @@ from onnx import TensorProto, helper
 from typer.testing import CliRunner
 
 import tt_torch
-from tt_torch.errors import CompileError, UnsupportedOpError
+from tt_torch.errors import CompileError, InputShapeError, UnsupportedOpError
+from tt_torch.onnx_compile import prepare_inference_session
 from tt_torch.tools.cli import app
 
 Dimension = int | str | None
@@ -189,3 +190,59 @@ def test_the_command_takes_shapes(tmp_path: Path) -> None:
     (tmp_path / "net.mlir").write_text("")
     result = CliRunner().invoke(app, ["compile", str(tmp_path / "net.mlir"), "--shape", "x=2"])
     assert result.exit_code == 2 and "only ONNX models" in result.stderr
+
+
+def net(rows: Dimension, columns: Dimension) -> onnx.ModelProto:
+    """A product with a weight, an input of which no size is open, and a sum over columns of open number."""
+    nodes = [
+        helper.make_node("MatMul", ["in put:0", "w"], ["m"]), helper.make_node("Add", ["m", "bias"], ["s"]),
+        helper.make_node("Concat", ["s", "more"], ["both"], axis=1), helper.make_node("Softmax", ["both"], ["y"]),
+    ]  # fmt: skip
+    shapes = {"in put:0": [rows, 4], "bias": [3], "more": [rows, columns]}
+    inputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in shapes.items()]
+    w = onnx.numpy_helper.from_array(np.random.default_rng(0).standard_normal((4, 3)).astype("float32"), "w")
+    graph = helper.make_graph(nodes, "net", inputs, [helper.make_empty_tensor_value_info("y")], [w])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+
+
+def test_a_program_for_each_size(tmp_path: Path) -> None:
+    """The programs share the weight. A package has all of them. Another size is an error."""
+    model = net("batch", "columns")
+    compiled = tt_torch.compile_onnx(model, sizes={"batch": (4, 1), "columns": [2, 5]})
+    compiled.save(tmp_path / "net.ttpkg")
+    session = prepare_inference_session(model)
+    for run in (compiled, tt_torch.load(tmp_path / "net.ttpkg")):
+        for rows, columns in ((1, 2), (4, 2), (4, 5)):
+            given = [torch.randn(rows, 4), torch.randn(3), torch.randn(rows, columns)]
+            names = ("in put:0", "bias", "more")
+            (expected,) = session.run(None, {name: x.numpy() for name, x in zip(names, given, strict=True)})
+            torch.testing.assert_close(run(*given), torch.from_numpy(expected))
+    assert sorted(compiled.state_dict()) == ["w"]
+    compiled.load_state_dict({"w": torch.zeros(4, 3)})
+    torch.testing.assert_close(compiled(torch.ones(1, 4), torch.zeros(3), torch.zeros(1, 2)), torch.full((1, 5), 0.2))
+    with pytest.raises(InputShapeError, match=r"in_put_0 has the size 2 in dimension 0.*batch in 1, 4"):
+        compiled(torch.ones(2, 4), torch.zeros(3), torch.zeros(2, 2))
+    with pytest.raises(InputShapeError, match="more has the size 4 in dimension 0, but batch is 1 there"):
+        compiled(torch.ones(1, 4), torch.zeros(3), torch.zeros(4, 2))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "message"),
+    [
+        ({"rows": [1]}, "`sizes` has 'rows', but the open dimensions with a name are batch"),
+        ({"batch": [1, 0]}, "`sizes` must have positive integers; for 'batch' it has"),
+        ({"batch": 3}, "`sizes` must have lists of sizes; for 'batch' it has 3"),
+        ({"batch": range(1, 40)}, "`sizes` asks for 39 programs; at most 32"),
+        ([1], "`sizes` must be a dict"),
+        ({"batch": [1, 2]}, "dimension 1 of the ONNX input 'more' is unknown; give its shape"),
+    ],
+)
+def test_wrong_sizes(sizes: object, message: str) -> None:
+    with pytest.raises(CompileError, match=message):
+        tt_torch.compile_onnx(net("batch", None), sizes=sizes)  # type: ignore[arg-type]
+
+
+def test_sizes_and_shapes() -> None:
+    """A dimension without a name gets its size by `shapes`, which must not contradict `sizes`."""
+    with pytest.raises(CompileError, match="'batch' is 1; `shapes` gives"):
+        tt_torch.compile_onnx(net("batch", None), sizes={"batch": [1, 2]}, shapes={"more": (2, 3)})

@@ -84,12 +84,24 @@ def compiled_module(
     weights: Mapping[str, torch.Tensor],
     config: CompilerConfig,
     device: Device | None = None,
-    wide: Sequence[str] = (),
 ) -> LoadedModel:
     """Does the same for a module, which is changed on the way. `config` has the overrides of the environment.
 
-    The first arguments of `main` have the `names`, and the last ones are the `weights`, in their order. `wide` has the
-    nodes of the last result, if `check_wide_integers` has added this result.
+    The first arguments of `main` have the `names`, and the last ones are the `weights`, in their order.
+    """
+    package = packaged_module(module, names, weights, config)
+    return LoadedModel(package, device or device_for(package, config))
+
+
+def packaged_module(
+    module: ir.Module,
+    names: Sequence[str],
+    weights: Mapping[str, torch.Tensor],
+    config: CompilerConfig,
+    wide: Sequence[str] = (),
+) -> Package:
+    """The package of a compiled module; see `compiled_module`. `wide` has the nodes of the last result, if
+    `check_wide_integers` has added this result.
     """
     if config.compile_depth != CompileDepth.EXECUTE:
         raise CompileError(
@@ -123,8 +135,7 @@ def compiled_module(
         manifest = _checked(manifest, wide)
     if MAIN not in programs:
         manifest = replace(manifest, flow=flow)
-    package = Package([manifest], tensors)
-    return LoadedModel(package, device or device_for(package, config))
+    return Package([manifest], tensors)
 
 
 def _compiled(module: ir.Module, config: CompilerConfig) -> CompiledProgram:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,7 +26,7 @@ from tt_torch.mlir.functions import main, mark_arguments
 from tt_torch.mlir.guard import run_guarded
 from tt_torch.mlir.onnx_casts import cast_constants, outline_casts, write_casts
 from tt_torch.mlir.onnx_corrections import correct
-from tt_torch.mlir.onnx_given import check_arguments, check_model
+from tt_torch.mlir.onnx_given import Given, check_arguments, check_model
 from tt_torch.mlir.onnx_loops import Loop, outline_loops, take_loops_out, write_loops
 from tt_torch.mlir.onnx_preparing import prepared
 from tt_torch.mlir.onnx_rewrites import rewrite
@@ -50,29 +50,30 @@ def onnx_to_stablehlo(
     config: CompilerConfig,
     constants: Mapping[str, torch.Tensor] | None = None,
     shapes: Shapes | None = None,
+    sizes: Mapping[str, int] = MappingProxyType({}),
 ) -> tuple[ir.Module, dict[str, torch.Tensor]]:
     """The StableHLO of a model, and its weights by name, which are the last arguments of `main`.
 
-    `model` is not changed. `constants` has the values of some inputs, and `shapes` has the shapes of inputs with open
-    dimensions. Raises CompileError for a dimension that stays open, UnsupportedOpError for an op that torch-mlir does
-    not know, and ExtraMissingError if the package `onnx` is not installed.
+    `model` is not changed. `constants` has the values of some inputs, `shapes` has the shapes of inputs with open
+    dimensions, and `sizes` has the sizes of dimensions with names. Raises CompileError for a dimension that stays open,
+    UnsupportedOpError for an op that torch-mlir does not know, and ExtraMissingError if the package `onnx` is not
+    installed.
     """
-    constants, shapes = {} if constants is None else constants, {} if shapes is None else shapes
     onnx_package()
+    given = Given({} if constants is None else constants, {} if shapes is None else shapes, sizes)
     check_model(model)
-    check_arguments(constants, shapes)
+    check_arguments(given)
     weights = _weights(model.graph)
-    return _lowered(model, weights, config, constants, shapes), _tensors(weights)
+    return _lowered(model, weights, config, given), _tensors(weights)
 
 
 def _lowered(
     model: onnx.ModelProto,
     weights: Mapping[str, onnx.TensorProto],
     config: CompilerConfig,
-    constants: Mapping[str, torch.Tensor],
-    shapes: Shapes,
+    given: Given,
 ) -> ir.Module:
-    named, loops = _prepared(model, weights, constants, shapes)
+    named, loops = _prepared(model, weights, given)
     module = _imported(named)
     kinds = ["input"] * (len(main(module).arguments) - len(weights)) + ["parameter"] * len(weights)
     with module.context, ir.Location.unknown():
@@ -86,7 +87,7 @@ def _lowered(
     _keep_order(module)
     with module.context:
         write_casts(module)
-        write_loops(module, loops, [_lowered(loop.body, {}, config, {}, {}) for loop in loops])
+        write_loops(module, loops, [_lowered(loop.body, {}, config, Given({}, {}, {})) for loop in loops])
     return module
 
 
@@ -127,32 +128,31 @@ def _failing(module: ir.Module, error: ir.MLIRError | NativeCrash) -> Unsupporte
 def _prepared(
     model: onnx.ModelProto,
     weights: Mapping[str, onnx.TensorProto],
-    constants: Mapping[str, torch.Tensor],
-    shapes: Shapes,
+    given: Given,
 ) -> tuple[onnx.ModelProto, list[Loop]]:
     """A copy of the model, and its loops. In the copy, the weights are the last inputs, all values have types, and all
     nodes have names for messages."""
     onnx = onnx_package()
-    given = input_names(model)
-    if unknown := constants.keys() - set(given):
-        raise CompileError(f"the ONNX model has no input {min(unknown)!r}; its inputs are {', '.join(given)}")
-    arrays = {name: _array(value) for name, value in constants.items()}
+    inputs = input_names(model)
+    if unknown := given.constants.keys() - set(inputs):
+        raise CompileError(f"the ONNX model has no input {min(unknown)!r}; its inputs are {', '.join(inputs)}")
+    arrays = {name: _array(value) for name, value in given.constants.items()}
     check_constants(model.graph.input, arrays)
-    names = [name for name in given if name not in constants]
+    names = [name for name in inputs if name not in given.constants]
     for value in (*model.graph.input, *model.graph.output):
         if other := other_type(value):
             raise CompileError(f"{value.name!r} of the ONNX model has the type {other}, which the device does not have")
     fixed = _without(model, weights)
-    fix_sizes([value for value in fixed.graph.input if value.name in names], shapes)
+    fix_sizes([value for value in fixed.graph.input if value.name in names], given.shapes, given.sizes)
     declared = forget_shapes(fixed.graph.output)
     copy = prepared(fixed, arrays)
     loops = take_loops_out(copy)
     rewrite(copy)
     correct(copy)
     known = {value.name for value in copy.graph.initializer}  # old models have them among their inputs, too
-    inputs = [value.SerializeToString() for value in copy.graph.input if value.name not in known]
+    kept = [value.SerializeToString() for value in copy.graph.input if value.name not in known]
     del copy.graph.input[:]
-    copy.graph.input.extend(map(onnx.ValueInfoProto.FromString, inputs))
+    copy.graph.input.extend(map(onnx.ValueInfoProto.FromString, kept))
     cast_constants(copy)
     copy = inferred(copy, declared)
     refuse_unknown(copy.graph)

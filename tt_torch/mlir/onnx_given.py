@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -25,18 +26,38 @@ def check_model(model: Any) -> None:
         _check_value(name, value)
 
 
-def check_arguments(constants: Any, shapes: Any) -> None:
+@dataclass(frozen=True)
+class Given:
+    """The values of some inputs, the shapes of some inputs, and the sizes of dimensions with names."""
+
+    constants: Mapping[str, torch.Tensor]
+    shapes: Mapping[str, Sequence[int]]
+    sizes: Mapping[str, int]
+
+
+def check_arguments(given: Given) -> None:
     """Raises CompileError for a constant that is no tensor, or a shape that has other things than sizes."""
-    for name, given in (("constants", constants), ("shapes", shapes)):
-        if not isinstance(given, Mapping):
-            raise CompileError(f"`{name}` must be a dict by the names of inputs, got {_shown(given)}")
-    for name, value in constants.items():
+    for name, mapping in (("constants", given.constants), ("shapes", given.shapes)):
+        if not isinstance(mapping, Mapping):
+            raise CompileError(f"`{name}` must be a dict by the names of inputs, got {_shown(mapping)}")
+    for name, value in given.constants.items():
         if not isinstance(value, torch.Tensor) or value.is_meta:
             raise CompileError(f"`constants` must have tensors with values; for {name!r} it has {_shown(value)}")
-    for name, shape in shapes.items():
+    for name, shape in given.shapes.items():
         sizes = list(shape) if isinstance(shape, Sequence) or hasattr(shape, "__array__") else [None]
         if not all(isinstance(size, Integral) for size in sizes):
             raise CompileError(f"`shapes` must have tuples of integers; for {name!r} it has {shape!r}")
+
+
+def check_sizes(sizes: Any) -> None:
+    """Raises CompileError for something else than a dict of lists of sizes."""
+    if not isinstance(sizes, Mapping) or not sizes:
+        raise CompileError(f"`sizes` must be a dict by the names of dimensions, got {sizes!r}")
+    for name, each in sizes.items():
+        if isinstance(each, str) or not isinstance(each, (Sequence, range)) or not each:
+            raise CompileError(f"`sizes` must have lists of sizes; for {name!r} it has {each!r}")
+        if not all(isinstance(size, int) and size > 0 for size in each):
+            raise CompileError(f"`sizes` must have positive integers; for {name!r} it has {each!r}")
 
 
 def _shown(value: Any) -> str:

@@ -35,8 +35,9 @@ def check_constants(inputs: Sequence[onnx.ValueInfoProto], constants: Mapping[st
             raise CompileError(f"the ONNX input {value.name!r} has {wanted}; `constants` gives {given.shape}")
 
 
-def fix_sizes(inputs: Sequence[onnx.ValueInfoProto], shapes: Shapes) -> None:
-    """Gives the open dimensions of inputs their sizes. A dimension with a name has the same size in all inputs.
+def fix_sizes(inputs: Sequence[onnx.ValueInfoProto], shapes: Shapes, named: Mapping[str, int]) -> None:
+    """Gives the open dimensions of inputs their sizes. A dimension with a name has the same size in all inputs, which
+    `named` may give.
 
     Raises CompileError if `shapes` names something that is no input, if a shape contradicts the model or another shape,
     and if the size of a dimension is not given.
@@ -44,7 +45,7 @@ def fix_sizes(inputs: Sequence[onnx.ValueInfoProto], shapes: Shapes) -> None:
     if unknown := shapes.keys() - {value.name for value in inputs}:
         names = ", ".join(value.name for value in inputs) or "none"
         raise CompileError(f"`shapes` has {min(unknown)!r}, but the inputs without a value are {names}")
-    sizes: dict[str, int] = {}
+    sizes = dict(named)
     for value in inputs:
         if value.name in shapes:
             _fix(value, shapes[value.name], sizes)
@@ -89,6 +90,16 @@ def _fix_named(value: onnx.ValueInfoProto, sizes: Mapping[str, int]) -> None:
 def _how(value: onnx.ValueInfoProto) -> str:
     """How the user gives the shape of an input."""
     return f"give its shape, as in `shapes={{{value.name!r}: (2, 3)}}` or `tt-torch compile --shape '{value.name}=2,3'`"
+
+
+def named_dimensions(inputs: Sequence[onnx.ValueInfoProto]) -> dict[str, list[tuple[str, int]]]:
+    """The open dimensions with a name, each with its places: the name of an input and the number of a dimension."""
+    found: dict[str, list[tuple[str, int]]] = {}
+    for value in inputs:
+        for number, dimension in enumerate(value.type.tensor_type.shape.dim):
+            if _is_open(dimension) and _name(dimension):
+                found.setdefault(_name(dimension), []).append((value.name, number))
+    return found
 
 
 def forget_shapes(results: Sequence[onnx.ValueInfoProto]) -> dict[str, onnx.TensorShapeProto]:
