@@ -1,4 +1,4 @@
-"""Loops of ONNX models whose steps depend on values: ONNX Runtime's results, in packages, too."""
+"""Loops and branches of ONNX models that depend on values: ONNX Runtime's results, in packages, too."""
 
 from __future__ import annotations
 
@@ -105,3 +105,45 @@ def test_what_changes_is_refused() -> None:
         UnsupportedOpError, match=r"Loop[\s\S]*makes tensor<6xf32> of tensor<3xf32>; the carried values"
     ):
         compile_onnx(model_of([loop], {"m": np.array(1), "x": X}, ["y"]))
+
+
+def branch(nodes: Sequence[onnx.NodeProto], *results: Carried) -> onnx.GraphProto:
+    return helper.make_graph(nodes, "branch", [], [typed(*each) for each in results])
+
+
+@pytest.mark.parametrize("outer", [True, False])
+@pytest.mark.parametrize("inner", [[True], [False]])
+def test_branches(outer: bool, inner: list[bool]) -> None:
+    """One branch has branches of its own, and the other one has a loop that would not end in time if it ran. The
+    branches give the same names."""
+    result = ("q", F32, [3])
+    then = branch([node("Add", ["x", "s"], ["q"])], result)
+    choosing = branch(
+        [node("If", ["d"], ["q"], then_branch=then, else_branch=branch([node("Neg", ["x"], ["q"])], result))], result
+    )
+    steps = body([node("Sub", ["a", "s"], ["new a"])], ("a", F32, [3]))
+    looping = branch([node("Loop", ["m", "", "x"], ["q"], body=steps)], result)
+    nodes = [node("Sin", ["x"], ["s"]), node("If", ["c"], ["y"], then_branch=choosing, else_branch=looping)]
+    inputs = {"c": np.array(outer), "d": np.array(inner), "m": np.array(2**31 - 1 if outer else 3), "x": X}
+    compared([*nodes, node("Exp", ["y"], ["r"])], inputs, results=["y", "r"])
+
+
+def test_only_the_branch_that_runs_is_checked() -> None:
+    kinds = ("v", I64, [2]), ("k", I64, [1])
+    squares = branch([node("Mul", ["i", "i"], ["v"], "square"), value("k", [7])], *kinds)
+    same = branch([node("Identity", ["i"], ["v"]), value("k", [8])], *kinds)
+    choice = node("If", ["c"], ["y", "z"], then_branch=squares, else_branch=same)
+    model = model_of([choice], {"c": np.array(True), "i": np.array([1, 2])}, ["y", "z"])
+    compiled, large = compile_onnx(model), torch.tensor([2**20, 5])
+    assert [x.tolist() for x in compiled(torch.tensor(False), large)] == [[2**20, 5], [8]]
+    with pytest.raises(InexactError, match="integers of the node square leave"):
+        compiled(torch.tensor(True), large)
+
+
+def test_branches_of_other_shapes_are_refused() -> None:
+    longer = branch([node("Concat", ["x", "x"], ["p"], axis=0)], ("p", F32, [6]))
+    choice = node(
+        "If", ["c"], ["y"], then_branch=longer, else_branch=branch([node("Neg", ["x"], ["q"])], ("q", F32, [3]))
+    )
+    with pytest.raises(UnsupportedOpError, match="the input 'c' decides a shape, an axis or a branch; give its value"):
+        compile_onnx(model_of([choice], {"c": np.array(True), "x": X}, ["y"]))

@@ -57,28 +57,28 @@ def take_loops_out(model: onnx.ModelProto) -> list[Loop]:
     loops: list[Loop] = []
     for old in model.graph.node:
         if is_on_values(old):
-            known = known_values(infer_shapes(_of_nodes(model, nodes), data_prop=True).graph)
+            known = known_values(infer_shapes(of_nodes(model, nodes), data_prop=True).graph)
             loops.append(_loop(old, model, known))
             nodes += _call(loops[-1], len(loops) - 1)
             _declare(model, loops[-1], known)
         else:
             nodes.append(old)
-    _set_nodes(model, nodes)
+    set_nodes(model, nodes)
     return loops
 
 
-def _set_nodes(model: onnx.ModelProto, nodes: Sequence[onnx.NodeProto]) -> None:
+def set_nodes(model: onnx.ModelProto, nodes: Sequence[onnx.NodeProto]) -> None:
     copies = [type(node).FromString(node.SerializeToString()) for node in nodes]
     del model.graph.node[:]
     model.graph.node.extend(copies)
 
 
-def _of_nodes(model: onnx.ModelProto, nodes: Sequence[onnx.NodeProto]) -> onnx.ModelProto:
+def of_nodes(model: onnx.ModelProto, nodes: Sequence[onnx.NodeProto]) -> onnx.ModelProto:
     """A copy of the model with these nodes only, and without results, which it may lack."""
     copy = type(model)()
     copy.CopyFrom(model)
     del copy.graph.output[:]
-    _set_nodes(copy, nodes)
+    set_nodes(copy, nodes)
     return copy
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tt_torch.errors import CompileError
+from tt_torch.mlir.onnx_branches import branches_as_loops
 from tt_torch.mlir.onnx_corrections import refused
 from tt_torch.mlir.onnx_folding import OF_SHAPES, constant, fold, graphs, reads
 from tt_torch.mlir.onnx_loops import is_on_values
@@ -47,7 +48,8 @@ def prepared(model: onnx.ModelProto, constants: Mapping[str, np.ndarray]) -> onn
     """
     copy = _plain(model, constants)
     fold(copy)
-    for name, node in deciding(copy).items():
+    branches_as_loops(copy)
+    for name, node in deciding(copy.graph, copy.graph.node).items():
         detail = f"the input {name!r} decides a shape, an axis or a branch; give its value by the argument `constants`"
         raise refused(node, detail)
     return copy
@@ -55,7 +57,8 @@ def prepared(model: onnx.ModelProto, constants: Mapping[str, np.ndarray]) -> onn
 
 def deciding_inputs(model: onnx.ModelProto) -> list[str]:
     """The names of the inputs that decide shapes, axes, branches or numbers of iterations."""
-    return list(deciding(_plain(model, {})))
+    plain = _plain(model, {})
+    return list(deciding(plain.graph, list(_all_nodes(plain.graph.node))))
 
 
 def _plain(model: onnx.ModelProto, constants: Mapping[str, np.ndarray]) -> onnx.ModelProto:
@@ -63,19 +66,19 @@ def _plain(model: onnx.ModelProto, constants: Mapping[str, np.ndarray]) -> onnx.
     return _expanded(_upgraded(_bound(model, constants)))
 
 
-def deciding(model: onnx.ModelProto) -> dict[str, onnx.NodeProto]:
-    """The inputs from whose values operands in DECIDING are computed, each with a node that has the operand."""
-    nodes = list(_all_nodes(model.graph.node))
+def deciding(graph: onnx.GraphProto, nodes: Sequence[onnx.NodeProto]) -> dict[str, onnx.NodeProto]:
+    """The inputs from whose values operands in DECIDING are computed, each with a node that has the operand. The bodies
+    of loops that stay are models of their own, which are prepared later."""
     producers = {name: node for node in nodes for name in node.output if name}
-    given = {value.name for value in model.graph.initializer}
-    inputs = {value.name for value in model.graph.input} - given
+    given = {value.name for value in graph.initializer}
+    inputs = {value.name for value in graph.input} - given
     found: dict[str, onnx.NodeProto] = {}
     for node in nodes:
-        deciding = () if is_on_values(node) else DECIDING.get(node.op_type, ())
-        operands = [node.input[i] for i in deciding if i < len(node.input)]
+        numbers = () if is_on_values(node) else DECIDING.get(node.op_type, ())
+        operands = [node.input[i] for i in numbers if i < len(node.input)]
         for name in _origins(operands, producers) & inputs:
             found.setdefault(name, node)
-    return {value.name: found[value.name] for value in model.graph.input if value.name in found}
+    return {value.name: found[value.name] for value in graph.input if value.name in found}
 
 
 def _origins(names: Sequence[str], producers: Mapping[str, onnx.NodeProto]) -> set[str]:
