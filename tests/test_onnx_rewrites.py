@@ -251,3 +251,16 @@ def test_casts_and_constants_of_all_integers() -> None:
         nodes += [value(f"c {kind}", np.array([1, 2, 100], kind)), node("Identity", [f"c {kind}"], [f"same {kind}"])]
         nodes += [node("CastLike", ["f", f"c {kind}"], [f"f like {kind}"])]
     compared(nodes, inputs)
+
+
+@pytest.mark.parametrize("kind", ["int32", "int64"])
+def test_powers_of_integers(kind: str) -> None:
+    """Floats of the device have 24 bits. Exponents are known, or inputs, also negative and large ones."""
+    x, exponents = np.array([29, -31, 3, 1, -1, 0, 7], kind), [0, 1, 2, 3, 5, 6]
+    nodes = [value(f"e{e}", np.array(e, kind)) for e in exponents] + [value("float", np.float32(5))]
+    nodes += [node("Pow", ["x", f"e{e}"], [f"x to {e}"]) for e in exponents]
+    nodes += [node("Pow", ["x", "float"], ["x to float"]), node("Pow", ["x", "e"], ["x to e"])]
+    inputs = {"x": x, "e": np.array([5, 5, 17, 77, 77, 40, 0], kind)}
+    compared(nodes, inputs, results=[*(f"x to {e}" for e in exponents[:-1]), "x to float", "x to e"])
+    inverse = {"x": x[[0, 1, 3, 4]], "e": np.array([-2, -1, -3, -3], kind)}
+    compared([node("Pow", ["x", "e"], ["y"])], inverse)

@@ -15,6 +15,7 @@ from tt_torch.mlir.onnx_corrections import FLOATS, UNSIGNED, refused
 from tt_torch.mlir.onnx_nodes import Facts, Nodes
 from tt_torch.mlir.onnx_places import PLACES
 from tt_torch.mlir.onnx_pools import POOLS
+from tt_torch.mlir.onnx_powers import power
 from tt_torch.mlir.onnx_quantized import QUANTIZED
 from tt_torch.mlir.onnx_recurrent import recurrent
 from tt_torch.mlir.onnx_sampling import SAMPLING
@@ -317,6 +318,7 @@ RULES: Rules = {
     "LpNormalization": _lp_normalization,
     "OneHot": _one_hot,
     **dict.fromkeys(("ReduceL2", "ReduceLogSum", "ReduceLogSumExp"), _without_axes),
+    "Pow": power,
     "ReduceMax": _of_small_integers,
     "ReduceMin": _of_small_integers,
     "Softsign": _softsign,
