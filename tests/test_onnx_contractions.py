@@ -8,8 +8,12 @@ import random
 import numpy as np
 import onnx
 import pytest
+import torch
 from onnx import helper
-from onnx_programs import compared
+from onnx_programs import compared, model_of
+
+from tt_torch.driver.onnx import compile_onnx
+from tt_torch.onnx_compile import prepare_inference_session
 
 node = helper.make_node
 RNG = np.random.default_rng(0)
@@ -105,3 +109,15 @@ def test_empty_lists_of_dimensions() -> None:
     nodes = [node(op, ["x", "axes"], [f"{op}{no}"], noop_with_empty_axes=no) for op, no in forms]
     x = np.abs(floats(2, 3)) + 1
     compared([value("axes", np.zeros(0, "int64")), *nodes], {"x": x}, results=[f"{op}{no}" for op, no in forms])
+
+
+def test_an_old_format() -> None:
+    """In ONNX's format 3, initializers are inputs, too. The bias of this model is one."""
+    more = node("ConvTranspose", ["x", "w", "bias"], ["y"], output_padding=[1], strides=[3], pads=[1, 1])
+    inputs = {"x": floats(1, 2, 5), "w": floats(2, 3, 3), "bias": floats(3)}
+    model = model_of([more], inputs, ["y"], opset=8)
+    model.ir_version = 3
+    model.graph.initializer.append(onnx.numpy_helper.from_array(inputs["bias"], "bias"))
+    (expected,) = prepare_inference_session(model).run(None, {name: inputs[name] for name in "xw"})
+    result = compile_onnx(model)(torch.from_numpy(inputs["x"]), torch.from_numpy(inputs["w"]))
+    np.testing.assert_allclose(result.numpy(), expected, rtol=1e-5, atol=1e-6)

@@ -42,6 +42,9 @@ TO_TORCH = f"torch-onnx-to-torch-backend-pipeline{{backend-legal-ops={KEPT}}}"
 TYPES = frozenset(
     "FLOAT FLOAT16 BFLOAT16 DOUBLE BOOL INT8 INT16 INT32 INT64 UINT8 UINT16 UINT32 UINT64 COMPLEX64 COMPLEX128".split()
 )
+PLAIN_INITIALIZERS = (
+    4  # the first version of ONNX's format in which ONNX infers types of initializers that are no inputs
+)
 WEIGHT_DIMENSIONS = 2  # float initializers with at least this number of dimensions are weights
 
 
@@ -153,6 +156,7 @@ def _prepared(
     kept = [value.SerializeToString() for value in copy.graph.input if value.name not in known]
     del copy.graph.input[:]
     copy.graph.input.extend(map(onnx.ValueInfoProto.FromString, kept))
+    copy.ir_version = max(copy.ir_version, PLAIN_INITIALIZERS)
     cast_constants(copy)
     copy = inferred(copy, declared)
     refuse_unknown(copy.graph)

@@ -59,7 +59,7 @@ def _transposed_convolution(nodes: Nodes) -> bool:
     y = _cut(nodes, y, begins, [e - m for e, m in zip(ends, more, strict=True)], lengths)
     if not nodes.operand(2):
         return nodes.done(y)
-    bias = nodes.op("Reshape", nodes.operand(2), nodes.constant([-1, *ones]))
+    bias = nodes.op("Reshape", nodes.operand(2), nodes.constant([*nodes.facts.shapes[nodes.operand(2)], *ones]))
     return nodes.done(nodes.op("Add", y, bias))
 
 
