@@ -5,7 +5,7 @@ PyTorch and under every backend of torch.compile. Our compiler keeps it whole: i
 tt-mlir reads (docs/tt_ops.md).
 """
 
-from tt_torch.tt_ops import attention, caches, choosing, decoding, weights  # noqa: F401 - registers
+from tt_torch.tt_ops import attention, caches, choosing, decoding, experts, weights  # noqa: F401 - registers
 from tt_torch.tt_ops.registry import CALLS, Call
 
 __all__ = ["CALLS", "Call"]

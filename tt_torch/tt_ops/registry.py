@@ -17,6 +17,7 @@ Tensor = torch.Tensor
 Arguments = Mapping[str, Any]  # by name; tensors may be fake, or values of a graph
 Attributes = dict[str, str]
 AnyFunction = TypeVar("AnyFunction", bound=Callable[..., Tensor])
+AnyFormula = TypeVar("AnyFormula", bound=Callable[..., Tensor | tuple[Tensor, ...]])
 
 
 @dataclass(frozen=True)
@@ -39,13 +40,15 @@ def op(
     attributes: Callable[[Arguments], Attributes] = lambda a: {},
     operands: str = "",
     dtype: torch.dtype | None = None,
+    gradient: Callable[..., tuple[Tensor | None, ...]] | None = None,
 ) -> Callable[[AnyFunction], AnyFunction]:
     """Registers a function as the op `tt::<its name>`, which gets the parameters and defaults of the function.
 
     The function computes the op on any device. `check` gets all arguments by name, defaults included. It raises
     OpArgumentError for arguments that the op does not take, and returns the shape of the result. The result has the
     dtype of the first argument, unless `dtype` is given. The operands of the custom call are all tensors in order,
-    unless `operands` names them.
+    unless `operands` names them. `gradient` gets a context and the gradient of the result, and returns those of all
+    arguments; without it, the op has none.
     """
 
     def register(function: AnyFunction) -> AnyFunction:
@@ -66,6 +69,8 @@ def op(
         schema = torch.library.infer_schema(function, mutates_args=())
         made = torch.library.custom_op(f"tt::{name}", compute, mutates_args=(), schema=schema)
         made.register_fake(fake)
+        if gradient is not None:
+            made.register_autograd(gradient)
         found = overload_of(made)
         assert found is not None
         tensors = operands.split() or [p for p, kind in signature.parameters.items() if "Tensor" in kind.annotation]
@@ -73,6 +78,17 @@ def op(
         return function
 
     return register
+
+
+def formula(function: AnyFormula) -> AnyFormula:
+    """Registers a function as the op `tt::<its name>`, which compilers replace by the ops that the function calls.
+
+    So it has the gradient of these ops. No result may share memory with an argument.
+    """
+    name = f"tt::{function.__name__}"
+    torch.library.define(name, torch.library.infer_schema(function, mutates_args=()))
+    torch.library.impl(name, "CompositeImplicitAutograd")(function)
+    return function
 
 
 def require(holds: bool, op: str, got: str, accepted: str) -> None:
