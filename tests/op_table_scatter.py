@@ -87,7 +87,7 @@ SCATTERING = [
         "as_strided_scatter", lambda x, v: torch.as_strided_scatter(x, v, (2, 2), (3, 1), 1), [(3, 3), (2, 2)], NUMBERS
     ),
     Row("index_copy of a scalar", lambda x, i, v: x.index_copy(0, i, v), [(), tensor([0], i64), (1,)], NUMBERS),
-    Row("index_fill tensor", lambda x, i, v: x.index_fill(1, i, v), [(2, 6), tensor([4, 0], i64), ()], NUMBERS),
+    Row("index_fill tensor", lambda x, i, v: x.index_fill(1, i, v), [(2, 6), tensor([4, -6], i64), ()], NUMBERS),
     Row("roll all", lambda x: x.roll(7), [(3, 5)], NUMBERS),
     Row("roll far", lambda x: x.roll((7, -8), (1, 0)), [(3, 5)], NUMBERS),
     Row("flip of nothing", lambda x: x.flip(0), [(3, 0)], NUMBERS),

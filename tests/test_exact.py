@@ -182,6 +182,11 @@ OUT_OF_RANGE = {
     "scatter_reduce": (lambda x, i: x.scatter_reduce(0, i, x, "amax"), T, at([[1, 5, 0]])),
     "negative scatter_reduce": (lambda x, i: x.scatter_reduce(0, i, x, "amin"), T, at([[1, -1, 0]])),
     "index_select": (lambda x, i: x.index_select(0, i), T, at([9])),
+    "index_copy": (lambda x, i: x.index_copy(0, i, T[:1]), T, at([5])),
+    "negative index_copy": (lambda x, i: x.index_copy(0, i, T[:1]), T, at([-1])),
+    "index_reduce": (lambda x, i: x.index_reduce(0, i, T[:1], "amax"), T, at([-1])),
+    "index_fill": (lambda x, i: x.index_fill(0, i, 1.0), T, at([0, 5])),
+    "index_fill of a tensor": (lambda x, i, v: x.index_fill(1, i, v), T, at([-4]), at(1.0)),
     "division by zero": (lambda x, i: i // (i - 9), T, at([9])),
 }
 

@@ -46,12 +46,12 @@ def index_add(x: Tensor, dim: int, index: Tensor, source: Tensor, alpha: float =
     return x.scatter_add(dim, _along(index, source, dim), source if alpha == 1 else source * alpha)
 
 
-@decomposes(aten.index_fill.int_Scalar)
-def index_fill(x: Tensor, dim: int, index: Tensor, value: float) -> Tensor:
-    dim, size = lengths(x, dim)
-    index = torch.where(index < 0, index + size, index)
-    hit = (torch.arange(size).unsqueeze(1) == index.reshape(1, -1)).any(1)
-    return torch.where(hit.reshape([-1 if d == dim else 1 for d in range(x.dim())]), torch.full_like(x, value), x)
+@decomposes(aten.index_fill.int_Scalar, aten.index_fill.int_Tensor)
+def index_fill(x: Tensor, dim: int, index: Tensor, value: float | Tensor) -> Tensor:
+    dim, _ = lengths(x, dim)
+    rows, one = [None] * dim + [index.reshape(-1)], index.new_empty(())
+    source = value.to(x.dtype) if isinstance(value, Tensor) else _source(one, value, x.dtype)
+    return aten.index_put(x.reshape(x.shape or 1), rows, source).reshape(x.shape)
 
 
 @decomposes(aten.put.default)

@@ -78,7 +78,6 @@ TAKEN = [
     aten.dist.default,
     aten.expand_copy.default,
     aten.grid_sampler_2d.default,
-    aten.index_fill.int_Tensor,
     aten.isin.Scalar_Tensor,
     aten.isin.Tensor_Scalar,
     aten.isin.Tensor_Tensor,

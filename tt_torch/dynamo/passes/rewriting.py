@@ -88,10 +88,32 @@ def as_function(gm: GraphModule) -> Function:
     """The graph as it is now, as a function in eager PyTorch. It is Python code, so later changes of the graph do not
     affect it."""
     views = views_to_reshapes(gm)
+    looked_up = _with_index_errors(gm.graph)
     run = GraphModule(gm, gm.graph).forward
     for node, target in views.items():
         node.target = target
+    for node in looked_up:
+        gm.graph.erase_node(node)
     return run
+
+
+def _with_index_errors(graph: Graph) -> list[Node]:
+    """Looks up the index of each scatter that was an `index_copy` or `index_reduce`; the new nodes, last ones first.
+
+    For an index that is out of range, these ops raise an IndexError, and a scatter raises a RuntimeError.
+    """
+    aten = torch.ops.aten
+    new = []
+    for node in graph.nodes:
+        origin = getattr(node.meta.get("original_aten"), "overloadpacket", None)
+        scatters = node.target in (aten.scatter.src, aten.scatter_reduce.two)
+        if scatters and origin in (aten.index_copy, aten.index_reduce):
+            x, dim, index = node.args[:3]
+            size = [value(x).shape[dim], 1]
+            with graph.inserting_before(node):
+                rows = graph.call_function(aten.ones.default, (size,), {"device": value(index).device})
+                new += [rows, graph.call_function(aten.embedding.default, (rows, index))]
+    return new[::-1]
 
 
 def views_to_reshapes(gm: GraphModule) -> dict[Node, Target]:
