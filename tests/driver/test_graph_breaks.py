@@ -230,11 +230,23 @@ def test_the_limit_of_recompilations_is_told() -> None:
     (given_up,) = told(named, *calls, dynamic=False)
     found = given_up.graph_break
     assert (found.location, found.left) == (place, Left.FUNCTION) and "recompile limit exceeded" in found.reason
+    assert found.reason.endswith("counts each compiled model by itself, and `recompile_limit` allows more.")
     compiled = strict(named)
     with pytest.raises(GraphBreakError, match="recompile limit exceeded"):
         for arguments in calls:
             compiled(*arguments)
     torch.testing.assert_close(compiled(*calls[0]), named(*calls[0]))  # what was compiled before still runs
+
+
+def test_models_that_share_a_function_can_count_by_themselves() -> None:
+    """What the advice says: ten models in one function, as in transformers, are all compiled."""
+
+    def shared(x: torch.Tensor, name: str) -> torch.Tensor:
+        return x * len(name)
+
+    for i in range(torch._dynamo.config.recompile_limit + 2):
+        run = torch.compile(shared, backend=tt_torch.backend, options=STRICT, isolate_recompiles=True)
+        torch.testing.assert_close(run(X, "a" * i), X * i)
 
 
 # --- what somebody asks for -----------------------------------------------------------------

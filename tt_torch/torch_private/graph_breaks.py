@@ -132,6 +132,12 @@ _LOGGED = re.compile(r"^logging\.Logger method|^Attempted to call function marke
 
 
 _LONGEST = 600  # characters of a reason
+# 2.13.0: the kind of break that means too many captures. Transformers runs the models of all families in one function.
+_LIMIT = "Dynamo recompile limit exceeded"
+_ADVICE = (
+    " Models that run in one function, as those of transformers do, count together. `isolate_recompiles=True` of"
+    " torch.compile counts each compiled model by itself, and `recompile_limit` allows more."
+)
 
 
 def _is_asked_for(message: str, left: Left, file: str) -> bool:
@@ -156,8 +162,9 @@ def _is_of_the_program(error: Exception) -> bool:
 
 def _reason(message: str) -> str:
     """The kind and the explanation in a message of Dynamo, without its hints and its context for developers. An error
-    of PyTorch's dispatcher has lists of all backends, so the text ends after _LONGEST characters."""
+    of PyTorch's dispatcher has lists of all backends, so the text ends after _LONGEST characters. If there were
+    too many captures, it says what to do."""
     kind, _, rest = message.partition("\n  Explanation: ")
     explanation = rest.partition("\n  Hint: ")[0].partition("\n\n")[0]
     whole = f"{kind}: {explanation}" if explanation else kind.partition("\n\n")[0]
-    return textwrap.shorten(whole, _LONGEST, placeholder=" ...")
+    return textwrap.shorten(whole, _LONGEST, placeholder=" ...") + (_ADVICE if kind == _LIMIT else "")
