@@ -112,6 +112,9 @@ def models(
     op_by_op: Annotated[
         bool, typer.Option("--op-by-op", help="run each unique op by itself, which takes long")
     ] = False,
+    generate: Annotated[
+        bool, typer.Option("--generate", help="write text with the models that can, and count their programs")
+    ] = False,
     select: Select = "",
     fraction: Fraction = 1.0,
     seed: Seed = 0,
@@ -129,20 +132,26 @@ def models(
     """Sweeps over small models of many families."""
     if file is None:
         needs("sweeps")
-    from tt_torch.sweep import models
+    from tt_torch.sweep import generating, models
     from tt_torch.sweep.catalogue import content_hash
 
     plan = Plan(jobs, ray, timeout, memory, output, db, junit_xml, as_json)
-    if op_by_op and compiler != ["tt-torch"]:
-        raise typer.BadParameter("op by op, models are compiled by tt-torch only", param_hint="--compiler")
+    if op_by_op and generate:
+        raise typer.BadParameter("it cannot be used with --op-by-op", param_hint="--generate")
+    if (op_by_op or generate) and compiler != ["tt-torch"]:
+        how = "op by op" if op_by_op else "to generate"
+        raise typer.BadParameter(f"{how}, models are compiled by tt-torch only", param_hint="--compiler")
     if module and (file or not is_module(module)):
         raise typer.BadParameter("there is a file, too" if file else f"there is no module {module!r}", param_hint="-m")
     with one_line_errors():
         source = str(file or module)
-        rows = list(models.op_by_op_items(source, output.parent / "models") if op_by_op else models.items(source))
-    chosen = choose(rows, select, fraction, seed, shard)
-    todo = chosen if op_by_op else by_compiler(chosen, compiler)
-    _sweep("op-by-op" if op_by_op else "model", todo, plan, {"source_hash": content_hash(source)} if source else None)
+        if op_by_op:
+            kind, rows = "op-by-op", models.op_by_op_items(source, output.parent / "models")
+        else:
+            kind, rows = ("generation", generating.items(source)) if generate else ("model", models.items(source))
+        chosen = choose(list(rows), select, fraction, seed, shard)
+    todo = by_compiler(chosen, compiler) if kind == "model" else chosen
+    _sweep(kind, todo, plan, {"source_hash": content_hash(source)} if source else None)
 
 
 @app.command()
@@ -204,13 +213,13 @@ def docs(
         print(f"{output / 'compilers.md'}: {len(records)} records")
         return
     written = (
-        ("op", "ops.md", pages.ops_page),
-        ("model", "models.md", pages.models_page),
-        ("onnx", "onnx_tests.md", onnx_page.page),
-        ("onnx-model", "onnx_models.md", onnx_models_page.page),
+        (("op",), "ops.md", pages.ops_page),
+        (("model", "generation"), "models.md", pages.models_page),
+        (("onnx",), "onnx_tests.md", onnx_page.page),
+        (("onnx-model",), "onnx_models.md", onnx_models_page.page),
     )
-    for kind, name, page in written:
-        chosen = [record for record in records if record["kind"] == kind]
+    for kinds, name, page in written:
+        chosen = [record for record in records if record["kind"] in kinds]
         if chosen:
             write(output / name, page(chosen).encode())
             print(f"{output / name}: {len(chosen)} records")

@@ -38,7 +38,7 @@ def op_by_op_items(source: str, folder: Path) -> Iterator[Item]:
 
 def run_model(model: str, source: str, compiler: str) -> Record:
     """The record of one model, compiled by `compiler`."""
-    module, inputs, labels = _made(model, source)
+    module, inputs, labels = made(model, source)
     record = check_model(module, ((), inputs), compiler)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     return {**labels, **record, "peak_memory": peak}
@@ -46,7 +46,7 @@ def run_model(model: str, source: str, compiler: str) -> Record:
 
 def run_op_by_op(model: str, source: str, folder: str) -> Record:
     """The record of one model's unique ops, each compiled and run by itself."""
-    module, inputs, labels = _made(model, source)
+    module, inputs, labels = made(model, source)
     names = {"model_name": model, "model_group": labels["group"]}
     config = CompilerConfig(compile_depth=CompileDepth.EXECUTE_OP_BY_OP, results_path=folder, jobs=1, **names)
     path = Path(folder) / f"{config.file_stem}_unique_ops.json"
@@ -68,7 +68,7 @@ def run_op_by_op(model: str, source: str, folder: str) -> Record:
     return record
 
 
-def _made(name: str, source: str) -> tuple[torch.nn.Module, Inputs, Config]:
+def made(name: str, source: str) -> tuple[torch.nn.Module, Inputs, Config]:
     """The module and the inputs of a row, and the fields that all its records have."""
     (row,) = (row for row in load(source) if row.name == name)
     torch.manual_seed(0)

@@ -49,8 +49,10 @@ def ops_page(records: Sequence[Record]) -> str:
 
 
 def models_page(records: Sequence[Record]) -> str:
-    """The page of all models: which run, how close they are to eager, and what needs the host."""
-    right = sum(map(alone, records))
+    """The page of all models: which run, how close they are to eager, what needs the host, and which generate."""
+    models = [record for record in records if record["kind"] == "model"]
+    texts = {record["model"]: record for record in records if record["kind"] == "generation"}
+    right, equal = sum(map(alone, models)), sum(map(alone, texts.values()))
     lines = [
         "# Models",
         "",
@@ -58,16 +60,34 @@ def models_page(records: Sequence[Record]) -> str:
         "weights, compiled with `torch.compile(backend=tt_torch.backend)` and compared with eager PyTorch in float32.",
         *origin(records),
         "",
-        f"{right} of {len(records)} run without the host, with a correlation (PCC) of at least 0.99.",
+        f"{right} of {len(models)} run without the host, with a correlation (PCC) of at least 0.99.",
         "",
-        *table(("model", "package", "PCC", "largest difference", "on the host or wrong"), map(_model, records)),
+        f"The last three columns are from `tt-torch sweep models --generate`: {equal} of {len(texts)} models generate",
+        "eager PyTorch's tokens, twice in a row, without the host. The cache is static. *Programs* are those that both",
+        "calls need, and *recompilations* those of them that come after the second token, while the text grows.",
+        "",
+        *table(_COLUMNS, [_model(record) + _text(texts.get(record["model"])) for record in models]),
     ]
     return "\n".join(lines) + "\n"
 
 
-def _model(record: Record) -> Sequence[object]:
+_COLUMNS = (
+    "model", "package", "PCC", "largest difference", "on the host or wrong", "tokens equal", "programs",
+    "recompilations",
+)  # fmt: skip
+
+
+def _model(record: Record) -> tuple[object, ...]:
     figures = (f"{record['pcc']:.6f}", f"{record['atol']:.1e}") if "pcc" in record else ("", "")
     return (record["model"], record.get("group", ""), *figures, "; ".join(map(brief, notes(record))))
+
+
+def _text(record: Record | None) -> tuple[object, ...]:
+    """The columns of the text that a model generated; they are empty if it generates none."""
+    if record is None:
+        return "", "", ""
+    told = "; ".join(map(brief, notes(record))) or str(record["tokens"])
+    return told, record.get("programs", ""), record.get("recompilations", "")
 
 
 def origin(records: Iterable[Record]) -> list[str]:
