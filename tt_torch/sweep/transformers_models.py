@@ -236,5 +236,5 @@ MODELS = [
                           "codebook_dim": 16, "target_bandwidths": [1.5]},
            decoder={"model_type": "musicgen_decoder", "vocab_size": 32, "hidden_size": 32, "num_hidden_layers": 2,
                     "num_attention_heads": 4, "ffn_dim": 64, "num_codebooks": 2, "max_position_embeddings": 64,
-                    "use_cache": False}),
+                    "use_cache": False, "pad_token_id": 32, "bos_token_id": 32}),
 ]  # fmt: skip
