@@ -47,6 +47,8 @@ Compilers = Annotated[
     list[str], typer.Option("--compiler", help="tt-torch or tt-mlir; may be repeated: each item gets a record of each")
 ]
 Jobs = Annotated[int, typer.Option("-j", "--jobs", min=1, help="number of worker processes")]
+OpByOp = Annotated[bool, typer.Option("--op-by-op", help="run each unique op by itself, which takes long")]
+Generate = Annotated[bool, typer.Option("--generate", help="write text with the models that can; count their programs")]
 Ray = Annotated[str, typer.Option(help="address of a Ray cluster that runs the items instead of this machine")]
 Timeout = Annotated[float, typer.Option(min=0.1, help="time limit per item, in seconds")]
 Memory = Annotated[float, typer.Option(min=0.5, help="limit of address space per worker, in GiB")]
@@ -109,12 +111,8 @@ def models(
         typer.Argument(exists=True, dir_okay=False, help="a Python file with a list MODELS, instead of our models"),
     ] = None,
     module: Annotated[str, typer.Option("-m", "--module", help="a module with a list MODELS, instead of a file")] = "",
-    op_by_op: Annotated[
-        bool, typer.Option("--op-by-op", help="run each unique op by itself, which takes long")
-    ] = False,
-    generate: Annotated[
-        bool, typer.Option("--generate", help="write text with the models that can, and count their programs")
-    ] = False,
+    op_by_op: OpByOp = False,
+    generate: Generate = False,
     select: Select = "",
     fraction: Fraction = 1.0,
     seed: Seed = 0,
@@ -136,22 +134,28 @@ def models(
     from tt_torch.sweep.catalogue import content_hash
 
     plan = Plan(jobs, ray, timeout, memory, output, db, junit_xml, as_json)
-    if op_by_op and generate:
-        raise typer.BadParameter("it cannot be used with --op-by-op", param_hint="--generate")
-    if (op_by_op or generate) and compiler != ["tt-torch"]:
-        how = "op by op" if op_by_op else "to generate"
-        raise typer.BadParameter(f"{how}, models are compiled by tt-torch only", param_hint="--compiler")
+    kind = _kind_of_models(op_by_op, generate, compiler)
     if module and (file or not is_module(module)):
         raise typer.BadParameter("there is a file, too" if file else f"there is no module {module!r}", param_hint="-m")
     with one_line_errors():
         source = str(file or module)
-        if op_by_op:
-            kind, rows = "op-by-op", models.op_by_op_items(source, output.parent / "models")
+        if kind == "op-by-op":
+            rows = list(models.op_by_op_items(source, output.parent / "models"))
         else:
-            kind, rows = ("generation", generating.items(source)) if generate else ("model", models.items(source))
-        chosen = choose(list(rows), select, fraction, seed, shard)
+            rows = list(generating.items(source) if generate else models.items(source))
+    chosen = choose(rows, select, fraction, seed, shard)
     todo = by_compiler(chosen, compiler) if kind == "model" else chosen
     _sweep(kind, todo, plan, {"source_hash": content_hash(source)} if source else None)
+
+
+def _kind_of_models(op_by_op: bool, generate: bool, compilers: Sequence[str]) -> str:
+    """The kind of the records of a sweep of models. Raises typer.BadParameter for options that exclude each other."""
+    if op_by_op and generate:
+        raise typer.BadParameter("it cannot be used with --op-by-op", param_hint="--generate")
+    if (op_by_op or generate) and compilers != ["tt-torch"]:
+        how = "op by op" if op_by_op else "to generate"
+        raise typer.BadParameter(f"{how}, models are compiled by tt-torch only", param_hint="--compiler")
+    return "op-by-op" if op_by_op else "generation" if generate else "model"
 
 
 @app.command()
