@@ -53,8 +53,22 @@ def test_a_cache_is_updated_in_place(batch: int, dtype: torch.dtype) -> None:
     assert model.keys.data_ptr() == memory
 
 
-def test_the_program_has_an_update_and_no_copy_of_the_cache() -> None:
-    model = Cache().eval()
+class Assigned(Cache):
+    """Writes by assignment, and to a position that may be counted from the end."""
+
+    def forward(self, rows: torch.Tensor, position: torch.Tensor) -> torch.Tensor:
+        self.keys[:, :, position] = rows
+        return (self.keys * 2).sum(2)
+
+
+def test_an_assigned_row_is_updated_in_place() -> None:
+    model = Assigned(3)
+    steps(model, compiled(model), [0, -1, 7, -8])
+
+
+@pytest.mark.parametrize("kind", [Cache, Assigned])
+def test_the_program_has_an_update_and_no_copy_of_the_cache(kind: type[Cache]) -> None:
+    model = kind().eval()
     with torch.no_grad():
         made = tt_torch.compile_model(model, (torch.randn(1, 2, 1, 4), torch.tensor([1])))
     ops = calls.op_histogram(decode(made.binary))
@@ -91,9 +105,9 @@ def test_an_error_leaves_a_usable_state() -> None:
     model = Cache().eval()
     run = compiled(model)
     steps(model, run, [1])
-    with torch.no_grad(), pytest.raises(RuntimeError, match="out of bounds"):
+    with torch.no_grad(), pytest.raises(IndexError, match="out of range"):
         run(torch.randn(1, 2, 1, 4), torch.tensor([8]))
-    with torch.no_grad(), pytest.raises(RuntimeError, match="out of bounds"):
+    with torch.no_grad(), pytest.raises(IndexError, match="out of range"):
         run(torch.randn(1, 2, 1, 4), torch.tensor([-1]))
     steps(model, run, [2])
 

@@ -63,7 +63,8 @@ def put(x: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> T
 def index_put(
     x: Tensor, indices: Sequence[Tensor | None], values: Tensor, accumulate: bool = False
 ) -> Tensor | NotImplementedType:
-    """index_put with one mask. All selected elements get the same value, or there is one value per element."""
+    """index_put with one mask, or with one index. All elements selected by a mask get the same value, or there is one
+    value per element."""
     given = [(d, i) for d, i in enumerate(indices) if i is not None]
     if any(i.dtype is torch.uint8 for _, i in given):  # they are masks, too
         masks = [i.to(torch.bool) if i is not None and i.dtype is torch.uint8 else i for i in indices]
@@ -71,7 +72,8 @@ def index_put(
     if any(not i.numel() for _, i in given):
         return x.clone()
     if len(given) != 1 or given[0][1].dtype is not torch.bool:
-        return NotImplemented
+        one = len(given) == 1 and given[0][1].shape == (1,) and values.dtype is x.dtype and not accumulate
+        return _with_one_row(x, *given[0], values) if one else NotImplemented
     if not values.numel():
         return x.clone()
     values = values.to(x.dtype)  # eager takes one value of any dtype
@@ -87,6 +89,13 @@ def index_put(
     if accumulate and x.dtype is torch.bool:
         return x | (mask & values)
     return x + torch.where(mask, values, 0) if accumulate else torch.where(mask, values, x)
+
+
+def _with_one_row(x: Tensor, dim: int, index: Tensor, values: Tensor) -> Tensor:
+    """One row along a dimension is written: `cache[:, :, position] = row`. A scatter of one row updates a cache."""
+    row = values.expand([1 if d == dim else size for d, size in enumerate(x.shape)])
+    place = torch.where(index < 0, index + x.shape[dim], index).to(torch.int64)
+    return x.scatter(dim, _along(place, row, dim), row)
 
 
 @decomposes(aten.masked_fill.Scalar)

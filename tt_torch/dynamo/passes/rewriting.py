@@ -98,16 +98,17 @@ def as_function(gm: GraphModule) -> Function:
 
 
 def _with_index_errors(graph: Graph) -> list[Node]:
-    """Looks up the index of each scatter that was an `index_copy` or `index_reduce`; the new nodes, last ones first.
+    """Looks up the index of each scatter that was an `index_copy` or its like; returns the new nodes, last ones first.
 
     For an index that is out of range, these ops raise an IndexError, and a scatter raises a RuntimeError.
     """
     aten = torch.ops.aten
+    ops = (aten.index_copy, aten.index_fill, aten.index_put, aten.index_reduce, aten.put)
     new = []
     for node in graph.nodes:
         origin = getattr(node.meta.get("original_aten"), "overloadpacket", None)
         scatters = node.target in (aten.scatter.src, aten.scatter_reduce.two)
-        if scatters and origin in (aten.index_copy, aten.index_reduce):
+        if scatters and origin in ops:
             x, dim, index = node.args[:3]
             size = [value(x).shape[dim], 1]
             with graph.inserting_before(node):
