@@ -15,7 +15,8 @@ from onnx_programs import model_of
 
 import tt_torch
 from tt_torch.driver.onnx import compile_onnx
-from tt_torch.errors import InexactError
+from tt_torch.dynamo.calls import require_in_32_bits
+from tt_torch.errors import BinaryFormatError, InexactError
 from tt_torch.runtime import default_device
 from tt_torch.runtime._runtime import Package
 
@@ -114,3 +115,10 @@ def test_a_package_checks(tmp_path: Path) -> None:
         with pytest.raises(InexactError, match="integers of the node square leave"):
             run(x)
     assert result.tolist() == [0, 2**28]
+
+
+@pytest.mark.parametrize("number", [torch.tensor(-1), torch.tensor(2), torch.ones(2)])
+def test_a_number_that_no_node_has(number: torch.Tensor) -> None:
+    """A changed file may give it."""
+    with pytest.raises(BinaryFormatError, match="another result than the number of a node"):
+        require_in_32_bits(number, "square")

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import torch
 
-from tt_torch.errors import InexactError
+from tt_torch.errors import BinaryFormatError, InexactError
 
 Argument: TypeAlias = Any  # of a graph: a tensor or a number
 Result: TypeAlias = Any  # of a graph: a tensor, a number or None
@@ -17,8 +17,12 @@ INTEGERS = -(2**31), 2**31  # the range of seeds
 
 
 def require_in_32_bits(number: torch.Tensor, *nodes: str) -> None:
-    """Raises InexactError if the number of a node is not 0, because its 64-bit integers left 32 bits."""
-    if place := int(number):
+    """Raises InexactError if the number of a node is not 0, because its 64-bit integers left 32 bits. Raises
+    BinaryFormatError for a number that no node has, which a changed file may give."""
+    place = int(number) if number.numel() == 1 else -1
+    if not 0 <= place <= len(nodes):
+        raise BinaryFormatError("a check of 64-bit integers has another result than the number of a node")
+    if place:
         what = f"64-bit integers of the node {nodes[place - 1]} leave the device's 32 bits"
         raise InexactError(f"the device would not compute this call exactly: {what}")
 
