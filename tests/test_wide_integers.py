@@ -82,8 +82,9 @@ def test_floats_become_integers() -> None:
     compiled = compile_onnx(model_of([CAST], {"f": np.zeros(3, "float32")}, ["y"]))
     assert compiled(torch.tensor([3.7, -(2.0**31), 2.0**31 - 128])).tolist() == [3, -(2**31), 2**31 - 128]
     compiled(torch.tensor([float("inf"), float("nan"), 1]))
-    with pytest.raises(InexactError, match="integers of the node cast leave"):
-        compiled(torch.tensor([0, 2.0**31, 0]))
+    for number in (2.0**31, 3e9, -3e9, -(2.0**31) - 256, 1e18):
+        with pytest.raises(InexactError, match="integers of the node cast leave"):
+            compiled(torch.tensor([0, number, 0]))
 
 
 def test_only_low_bits_are_read() -> None:

@@ -1,8 +1,9 @@
 """Notes calls whose 64-bit integers leave the 32 bits in which the device computes them.
 
 An analysis finds the ops whose results may leave 32 bits. Each of these ops is computed again in float32. The device's
-integers wrap, so a result that left 32 bits differs from the float by about 2^32 or more. The program gets one more
-result: the number of the first op where this is so, or 0.
+integers wrap, so a result that left 32 bits differs from the float by about 2^32 or more. A cast of a float does not
+wrap, but gives the smallest integer. The program gets one more result: the number of the first op where this is so, or
+0.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from tt_torch.mlir.types import Value
 LIMITS = {"i64": Interval(-(2**31), 2**31 - 1), "ui64": Interval(0, 2**32 - 1)}
 LARGE = Interval(-(2.0**64), 2.0**64)
 WIDE_NODES = "tt.wide_nodes"
+CUT = 1.0  # no cast of a float to an integer in range cuts off as much
 FAR = 2.0**30  # more than what float32 rounds away from numbers below 2^33, and less than what a wrap changes
 MOVING = ("reshape", "broadcast_in_dim", "transpose", "slice", "concatenate", "gather", "dynamic_slice", "reverse")
 PICKING = (*MOVING, "maximum", "minimum", "select", "clamp", "pad", "dynamic_update_slice")
@@ -159,7 +161,8 @@ def _number(op: ir.Operation, number: int) -> Value:
     """The number if an element of the op's result has left 32 bits, and 0 otherwise."""
     with ir.InsertionPoint.after(op), op.location:
         exact, got = _in_float32(op), _as_float(op.results[0])
-        far = _compared("GT", make("abs", got.type, make("subtract", got.type, exact, got)), FAR)
+        limit = CUT if _name(op) == "convert" else FAR
+        far = _compared("GT", make("abs", got.type, make("subtract", got.type, exact, got)), limit)
         if _name(op) == "convert":  # no integer is defined for an infinite float
             far = make("and", far.type, far, _compared("LT", make("abs", got.type, exact), np.inf))
         i32 = ir.IntegerType.get_signless(32)
