@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from typer.testing import CliRunner
 
 import tt_torch
 from tt_torch.config import CompilerConfig
-from tt_torch.errors import OpNameError
+from tt_torch.errors import OpNameError, OverrideError
 from tt_torch.tools.cli import app
 from tt_torch.tools.explain_cli import model_of
 from tt_torch.tools.why import decisions
@@ -93,6 +94,14 @@ def test_what_a_level_and_an_override_forbid(target: str, monkeypatch: pytest.Mo
     monkeypatch.delenv("TT_TORCH_OPTIMIZER_OVERRIDES")
     monkeypatch.setenv("TT_TORCH_OPTIMIZATION_LEVEL", "1")
     assert "level 1 splits no tensors" in {one.verdict for one in decisions(target, "conv2")[0].candidates}
+
+
+def test_an_error_leaves_gradients_on(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The model was called without gradients before, and the error still has the frames of that."""
+    monkeypatch.setenv("TT_TORCH_OPTIMIZER_OVERRIDES", "override-output-layout=conv2=3x3:block_sharded")
+    with pytest.raises(OverrideError) as error:
+        decisions(target, "conv2d")
+    assert torch.is_grad_enabled(), error
 
 
 def test_saved_modules(target: str, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ The choices are made again, from the module before them, so that no compilation 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from itertools import takewhile
 from pathlib import Path
@@ -52,11 +52,10 @@ def decisions(source: str, pattern: str) -> list[Decision]:
     return found
 
 
-def _sources(source: str, config: CompilerConfig) -> Iterator[str | bytes]:
+def _sources(source: str, config: CompilerConfig) -> Sequence[str | bytes]:
     """The module in a file, or the modules that a call of a model compiles. The CPU computes the call."""
     if Path(source).is_file():
-        yield read(source)
-        return
+        return [read(source)]
     import torch
 
     model, args, kwargs = model_of(source)
@@ -64,7 +63,7 @@ def _sources(source: str, config: CompilerConfig) -> Iterator[str | bytes]:
         depth = CompileDepth.TTNN_IR
         kept = dataclasses.replace(config, save_mlir=("TTIR",), output_mlir_dir=folder, compile_depth=depth)
         torch.compile(model, backend=partial(backend, options=BackendOptions(compiler_config=kept)))(*args, **kwargs)
-        yield from (file.read_text() for file in sorted(Path(folder).iterdir()))
+        return [file.read_text() for file in sorted(Path(folder).iterdir())]
 
 
 def _decided(source: str | bytes, config: CompilerConfig) -> list[Decision]:
