@@ -175,6 +175,17 @@ def test_an_entry_without_an_op_is_told() -> None:
         compiled(torch.randn(512, 256))
 
 
+def test_results_on_the_host_are_not_meant() -> None:
+    """The weights of this convolution are an input, so they come back to the host to be prepared there."""
+
+    def function(w: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.conv2d(x, w).relu()
+
+    config = CompilerConfig(optimization_level=2, optimizer_overrides={"*": {"override_output_layout": "dram"}})
+    w, x = torch.randn(64, 32, 1, 1), torch.randn(1, 32, 8, 8)
+    torch.testing.assert_close(tt_torch.compile_model(function, (w, x), config)(w, x), function(w, x))
+
+
 def test_level_0_has_no_overrides() -> None:
     with pytest.warns(OverrideWarning, match="no effect at optimization_level 0"):
         found = placed(

@@ -66,7 +66,8 @@ def placed(module: ir.Module) -> list[ir.Operation]:
     function = main(module)
     constants = constant_values(function)
     ops = [op.operation for op in function.regions[0].blocks[0].operations]
-    return [op for op in ops if op.results and op.name not in sharded.OWN and op.results[0] not in constants]
+    found = [op for op in ops if op.results and op.name not in sharded.OWN and op.results[0] not in constants]
+    return [op for op in found if layout_of(op.results[0]).on_device]
 
 
 def names_of(op: ir.Operation, layers: LayerNames) -> list[str]:

@@ -110,7 +110,7 @@ class _Walk:
         if found is None:
             self._make_room(i, op)
             found = self._fastest(op)
-        if self.report is not None:
+        if self.report is not None and layout_of(op.results[0]).on_device:
             self.report.append(self._decision(op, found))
         if found is None and asked_of(op) != NOTHING:
             raise self._misfit(op)
@@ -276,13 +276,13 @@ class _Walk:
         return Decision(op.name, tuple(names_of(op, self.layers)), describe(op.location), tuple(candidates))
 
     def _make_room(self, i: int, op: ir.Operation) -> None:
-        """Moves to DRAM what lies in L1 for later ops, the largest first, until one form of the op fits."""
+        """Moves to DRAM what lies in L1, the largest first, until one form of the op fits. The op's operands come
+        last."""
         operands = set(op.operands)
-        for value in sorted(self.held, key=lambda v: -self.held[v]):
+        for value in sorted(self.held, key=lambda v: (v in operands, -self.held[v])):
             if self._fastest(op) is not None:
                 return
-            if value not in operands:
-                self._spill(i, op, value)
+            self._spill(i, op, value)
 
     def _spill(self, i: int, op: ir.Operation, value: Value) -> None:
         spilled = moved(op, value, layout_of(value).interleaved())
