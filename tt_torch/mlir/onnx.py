@@ -25,7 +25,7 @@ from tt_torch.mlir.context import describe, make_context, node_of
 from tt_torch.mlir.functions import main, mark_arguments
 from tt_torch.mlir.guard import run_guarded
 from tt_torch.mlir.onnx_casts import cast_constants, outline_casts, write_casts
-from tt_torch.mlir.onnx_corrections import correct
+from tt_torch.mlir.onnx_corrections import correct, refill
 from tt_torch.mlir.onnx_given import Given, check_arguments, check_model
 from tt_torch.mlir.onnx_loops import Loop, outline_loops, take_loops_out, write_loops
 from tt_torch.mlir.onnx_preparing import prepared
@@ -42,9 +42,7 @@ TO_TORCH = f"torch-onnx-to-torch-backend-pipeline{{backend-legal-ops={KEPT}}}"
 TYPES = frozenset(
     "FLOAT FLOAT16 BFLOAT16 DOUBLE BOOL INT8 INT16 INT32 INT64 UINT8 UINT16 UINT32 UINT64 COMPLEX64 COMPLEX128".split()
 )
-PLAIN_INITIALIZERS = (
-    4  # the first version of ONNX's format in which ONNX infers types of initializers that are no inputs
-)
+PLAIN_INITIALIZERS = 4  # from this version of its format on, ONNX infers types of initializers that are no inputs
 WEIGHT_DIMENSIONS = 2  # float initializers with at least this number of dimensions are weights
 
 
@@ -135,7 +133,6 @@ def _prepared(
 ) -> tuple[onnx.ModelProto, list[Loop]]:
     """A copy of the model, and its loops. In the copy, the weights are the last inputs, all values have types, and all
     nodes have names for messages."""
-    onnx = onnx_package()
     inputs = input_names(model)
     if unknown := given.constants.keys() - set(inputs):
         raise CompileError(f"the ONNX model has no input {min(unknown)!r}; its inputs are {', '.join(inputs)}")
@@ -153,9 +150,7 @@ def _prepared(
     rewrite(copy)
     correct(copy)
     known = {value.name for value in copy.graph.initializer}  # old models have them among their inputs, too
-    kept = [value.SerializeToString() for value in copy.graph.input if value.name not in known]
-    del copy.graph.input[:]
-    copy.graph.input.extend(map(onnx.ValueInfoProto.FromString, kept))
+    refill(copy.graph.input, [value for value in copy.graph.input if value.name not in known])
     copy.ir_version = max(copy.ir_version, PLAIN_INITIALIZERS)
     cast_constants(copy)
     copy = inferred(copy, declared)

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tt_torch.mlir.onnx_corrections import known_values
+from tt_torch.mlir.onnx_corrections import known_values, refill
 from tt_torch.mlir.onnx_folding import constant, first_result
-from tt_torch.mlir.onnx_loops import of_nodes, set_nodes
+from tt_torch.mlir.onnx_loops import of_nodes
 
 if TYPE_CHECKING:
     import onnx
@@ -27,7 +27,7 @@ def branches_as_loops(model: onnx.ModelProto) -> None:
     nodes: list[onnx.NodeProto] = []
     for node in model.graph.node:
         nodes += _loops(node, model, nodes) if node.op_type == "If" else [node]
-    set_nodes(model, nodes)
+    refill(model.graph.node, nodes)
 
 
 def _loops(node: onnx.NodeProto, model: onnx.ModelProto, before: Sequence[onnx.NodeProto]) -> list[onnx.NodeProto]:
@@ -65,9 +65,8 @@ def _plain(graph: onnx.GraphProto) -> onnx.GraphProto:
     copy = type(graph)()
     copy.CopyFrom(graph)
     constants = [constant(value.name, to_array(value), graph.name) for value in graph.initializer]
-    inner = [type(node).FromString(node.SerializeToString()) for node in (*constants, *graph.node)]
-    del copy.node[:], copy.initializer[:]
-    copy.node.extend(inner)
+    refill(copy.node, [*constants, *graph.node])
+    del copy.initializer[:]
     return copy
 
 

@@ -12,9 +12,9 @@ from torch_mlir import ir
 
 from tt_torch.mlir import ods
 from tt_torch.mlir.functions import block, main, replace
-from tt_torch.mlir.onnx_corrections import UNSIGNED
+from tt_torch.mlir.onnx_corrections import UNSIGNED, refill
 from tt_torch.mlir.onnx_folding import constant
-from tt_torch.mlir.user_ops import CustomCall, outline
+from tt_torch.mlir.user_ops import CustomCall, is_call, outline
 
 if TYPE_CHECKING:
     import onnx
@@ -38,10 +38,8 @@ def cast_constants(model: onnx.ModelProto) -> None:
         plain = node.op_type == "Constant" and node.attribute and node.attribute[0].name == "value"
         cast = plain and node.output[0] not in kept and _cast(node.output[0], node.attribute[0].t, node.name)
         nodes += cast or [node]
-    for field, values in ((graph.initializer, initializers), (graph.node, nodes)):
-        copies = [type(value).FromString(value.SerializeToString()) for value in values]
-        del field[:]
-        field.extend(copies)
+    refill(graph.initializer, initializers)
+    refill(graph.node, nodes)
 
 
 def _cast(name: str, value: onnx.TensorProto, node: str) -> list[onnx.NodeProto]:
@@ -75,6 +73,6 @@ def outline_node(op: ir.Operation, call: CustomCall, symbol: str, module: ir.Mod
 def write_casts(module: ir.Module) -> None:
     """Writes the calls as StableHLO."""
     for op in [op.operation for op in block(main(module)).operations]:
-        if op.name == "stablehlo.custom_call" and ods.attr(op, "call_target_name") == TARGET:
+        if is_call(op, TARGET):
             with ir.InsertionPoint(op), op.location:
                 replace(op, ir.Operation.create("stablehlo.convert", [r.type for r in op.results], list(op.operands)))

@@ -37,24 +37,25 @@ Known: TypeAlias = dict[str, tuple[int, list[int]]]  # element type and sizes of
 def correct(model: onnx.ModelProto) -> None:
     """Changes the nodes of the graph. It changes no graphs inside of nodes, and no functions: torch-mlir refuses these.
     Raises UnsupportedOpError for a node that needs sizes which are not known."""
-    import onnx
     from onnx.shape_inference import infer_shapes
 
     graph = model.graph
     if not any(node.op_type in CORRECTIONS for node in graph.node):
         return
     known = known_values(infer_shapes(model).graph)
-    nodes = [new for old in graph.node for new in CORRECTIONS.get(old.op_type, _as_it_is)(old, known)]
-    copies = [type(node).FromString(node.SerializeToString()) for node in nodes]
-    del graph.node[:]
-    graph.node.extend(copies)
+    refill(graph.node, [new for old in graph.node for new in CORRECTIONS.get(old.op_type, _as_it_is)(old, known)])
     # ONNX counts windows that ceil_mode leaves out, so all shapes are inferred anew.
     own = {name for node in graph.node if node.domain for name in node.output}
-    kept = [value.SerializeToString() for value in graph.value_info if value.name in own]
-    del graph.value_info[:]
-    graph.value_info.extend(map(onnx.ValueInfoProto.FromString, kept))
+    refill(graph.value_info, [value for value in graph.value_info if value.name in own])
     for output in graph.output:
         output.type.tensor_type.ClearField("shape")
+
+
+def refill(field: Any, values: Sequence[Any]) -> None:
+    """Gives a repeated field of a message copies of these values, some of which may be in the field now."""
+    copies = [type(value).FromString(value.SerializeToString()) for value in values]
+    del field[:]
+    field.extend(copies)
 
 
 def _as_it_is(node: onnx.NodeProto, _: Known) -> list[onnx.NodeProto]:

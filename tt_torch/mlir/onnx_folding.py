@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tt_torch.mlir.onnx_corrections import refused
+from tt_torch.mlir.onnx_corrections import refill, refused
 
 if TYPE_CHECKING:
     import onnx
@@ -40,10 +40,7 @@ def fold(model: onnx.ModelProto) -> None:
         nodes = folder.folded(model.graph.node)
         if not folder.changed:
             return
-        nodes = _used(nodes, {value.name for value in model.graph.output})
-        copies = [type(node).FromString(node.SerializeToString()) for node in nodes]
-        del model.graph.node[:]
-        model.graph.node.extend(copies)
+        refill(model.graph.node, _used(nodes, {value.name for value in model.graph.output}))
 
 
 class Folder:

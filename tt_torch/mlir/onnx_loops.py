@@ -15,13 +15,13 @@ from torch_mlir import ir
 from tt_torch.mlir import ods
 from tt_torch.mlir.functions import block, call, main, returned
 from tt_torch.mlir.onnx_casts import outline_node
-from tt_torch.mlir.onnx_corrections import Known, known_values, refused
+from tt_torch.mlir.onnx_corrections import Known, known_values, refill, refused
 from tt_torch.mlir.onnx_folding import constant, first_result, graphs, reads
 from tt_torch.mlir.stablehlo.build import compared, make, reshaped
 from tt_torch.mlir.stablehlo.build import constant as constant_of
 from tt_torch.mlir.stablehlo.flatten import inline_calls
 from tt_torch.mlir.stablehlo.wide_integers import WIDE_NODES, check_wide_integers
-from tt_torch.mlir.user_ops import CustomCall
+from tt_torch.mlir.user_ops import CustomCall, is_call
 
 if TYPE_CHECKING:
     import onnx
@@ -63,14 +63,8 @@ def take_loops_out(model: onnx.ModelProto) -> list[Loop]:
             _declare(model, loops[-1], known)
         else:
             nodes.append(old)
-    set_nodes(model, nodes)
+    refill(model.graph.node, nodes)
     return loops
-
-
-def set_nodes(model: onnx.ModelProto, nodes: Sequence[onnx.NodeProto]) -> None:
-    copies = [type(node).FromString(node.SerializeToString()) for node in nodes]
-    del model.graph.node[:]
-    model.graph.node.extend(copies)
 
 
 def of_nodes(model: onnx.ModelProto, nodes: Sequence[onnx.NodeProto]) -> onnx.ModelProto:
@@ -78,7 +72,7 @@ def of_nodes(model: onnx.ModelProto, nodes: Sequence[onnx.NodeProto]) -> onnx.Mo
     copy = type(model)()
     copy.CopyFrom(model)
     del copy.graph.output[:]
-    set_nodes(copy, nodes)
+    refill(copy.graph.node, nodes)
     return copy
 
 
@@ -172,7 +166,7 @@ def write_loops(module: ir.Module, loops: Sequence[Loop], bodies: Sequence[ir.Mo
     Raises UnsupportedOpError for a carried value that changes its shape or type.
     """
     for op in [op.operation for op in block(main(module)).operations]:
-        if op.name == "stablehlo.custom_call" and ods.attr(op, "call_target_name") == TARGET:
+        if is_call(op, TARGET):
             number = int(ods.attr(op, "backend_config"))
             loop, body = loops[number], bodies[number]
             carried = [x.type for x in op.operands][2 : 2 + loop.carried]

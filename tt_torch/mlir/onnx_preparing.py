@@ -9,7 +9,7 @@ import numpy as np
 
 from tt_torch.errors import CompileError
 from tt_torch.mlir.onnx_branches import branches_as_loops
-from tt_torch.mlir.onnx_corrections import refused
+from tt_torch.mlir.onnx_corrections import refill, refused
 from tt_torch.mlir.onnx_folding import OF_SHAPES, constant, fold, graphs, reads
 from tt_torch.mlir.onnx_loops import is_on_values
 from tt_torch.mlir.onnx_places import OLD_NEAREST
@@ -123,11 +123,8 @@ def _bound(model: onnx.ModelProto, constants: Mapping[str, np.ndarray]) -> onnx.
     copy = type(model)()
     copy.CopyFrom(model)
     kept = [value for value in copy.graph.input if value.name not in constants]
-    nodes = [constant(name, value, name) for name, value in constants.items()] + list(copy.graph.node)
-    copies = [type(one).FromString(one.SerializeToString()) for one in (*kept, *nodes)]
-    del copy.graph.input[:], copy.graph.node[:]
-    copy.graph.input.extend(copies[: len(kept)])
-    copy.graph.node.extend(copies[len(kept) :])
+    refill(copy.graph.input, kept)
+    refill(copy.graph.node, [*(constant(name, value, name) for name, value in constants.items()), *copy.graph.node])
     return copy
 
 

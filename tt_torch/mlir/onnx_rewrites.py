@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from tt_torch.mlir.onnx_contractions import CONTRACTIONS
-from tt_torch.mlir.onnx_corrections import FLOATS, UNSIGNED, refused
+from tt_torch.mlir.onnx_corrections import FLOATS, UNSIGNED, refill, refused
 from tt_torch.mlir.onnx_nodes import Facts, Nodes
 from tt_torch.mlir.onnx_places import PLACES
 from tt_torch.mlir.onnx_pools import POOLS
@@ -44,9 +44,7 @@ def rewrite(model: onnx.ModelProto, rules: Rules | None = None) -> None:
         known = node.op_type in SEQUENCES or all(name in facts.shapes for name in node.input if name)
         with_rule = known and node.op_type in rules and not node.domain
         made += written.made if with_rule and rules[node.op_type](written) else [node]
-    copies = [type(node).FromString(node.SerializeToString()) for node in made]
-    del model.graph.node[:]
-    model.graph.node.extend(copies)
+    refill(model.graph.node, made)
 
 
 def _abs(nodes: Nodes) -> bool:

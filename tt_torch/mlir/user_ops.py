@@ -125,9 +125,9 @@ def to_custom_calls(module: ir.Module) -> None:
         function.operation.erase()
 
 
-def is_call(op: ir.Operation) -> bool:
-    """Whether an op is a call of a registered op."""
-    return op.name == "stablehlo.custom_call" and ods.attr(op, "call_target_name") == TARGET
+def is_call(op: ir.Operation, target: str = TARGET) -> bool:
+    """Whether an op is a custom call of this target, or of a registered op."""
+    return op.name == "stablehlo.custom_call" and ods.attr(op, "call_target_name") == target
 
 
 def has_lowerings(module: ir.Module) -> bool:
