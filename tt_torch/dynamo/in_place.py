@@ -1,15 +1,17 @@
-"""The tensors to which the calls of a captured graph write."""
+"""The tensors to which the calls of a captured graph write, and the memory that its nodes share."""
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
 
+import torch
 from torch.fx import Node
 from torch.fx.node import map_arg
 
 from tt_torch.dynamo.types import Argument
 from tt_torch.torch_private.ops import OpOverload, OpOverloadPacket, written
+from tt_torch.torch_private.tensors import storage_of
 
 _NAMES = "setitem iadd isub imul itruediv ifloordiv imod ipow imatmul iand ior ixor ilshift irshift".split()
 _OPERATORS = {getattr(operator, name) for name in _NAMES} | {f"__{name}__" for name in _NAMES}
@@ -21,6 +23,20 @@ def written_by(node: Node) -> list[Node]:
     found: list[Node] = []
     map_arg(_arguments(node), found.append)
     return found
+
+
+def base_of(view: Node) -> Node | None:
+    """The operand with which a node of a captured graph shares memory, if there is one. A node with several results,
+    such as `meshgrid`, has the memory of them all."""
+    memory = set(map(storage_of, examples(view)))
+    return next((n for n in view.all_input_nodes if memory.intersection(map(storage_of, examples(n)))), None)
+
+
+def examples(node: Node) -> list[torch.Tensor]:
+    """The examples of a node's results that are strided tensors."""
+    value = node.meta.get("example_value")
+    values = value if isinstance(value, (list, tuple)) else [value]
+    return [x for x in values if isinstance(x, torch.Tensor) and x.layout is torch.strided]
 
 
 def _arguments(node: Node) -> Sequence[Argument]:

@@ -7,16 +7,15 @@ backends make this error without a message.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import torch
 from torch.fx import GraphModule, Node
 
 from tt_torch.dynamo.facts import called
-from tt_torch.dynamo.in_place import written_by
+from tt_torch.dynamo.in_place import base_of, examples, written_by
 from tt_torch.dynamo.input_forms import changes_form
 from tt_torch.dynamo.passes.rewriting import copied
-from tt_torch.torch_private.tensors import storage_of
 
 REASON = "the graph writes to elements that expand() repeats, whose changes PyTorch's capture would add up"
 INSTEAD = "write to the tensor before expand(), or to a clone() behind it"
@@ -69,21 +68,10 @@ def _written(node: Node) -> Iterator[Node]:
     for into in () if changes_form(node) else written_by(node):
         while into:
             yield into
-            into = next((base for base in into.all_input_nodes if _share(base, into)), None)
-
-
-def _share(base: Node, view: Node) -> bool:
-    """Whether two nodes share memory. A node with several results, such as `meshgrid`, has the memory of them all."""
-    return bool(set(map(storage_of, _tensors(base))) & set(map(storage_of, _tensors(view))))
+            into = base_of(into)
 
 
 def _repeats(node: Node) -> bool:
     return any(
-        size != 1 and stride == 0 for x in _tensors(node) for size, stride in zip(x.shape, x.stride(), strict=True)
+        size != 1 and stride == 0 for x in examples(node) for size, stride in zip(x.shape, x.stride(), strict=True)
     )
-
-
-def _tensors(node: Node) -> Sequence[torch.Tensor]:
-    value = node.meta.get("example_value")
-    values = value if isinstance(value, (list, tuple)) else [value]
-    return [x for x in values if isinstance(x, torch.Tensor) and x.layout is torch.strided]

@@ -1,4 +1,4 @@
-"""Graphs that read or write the memory of a result by strides, such as `logsigmoid(x).as_strided((4,), (2,))`.
+"""Graphs that read or write the memory of a result by strides, such as `x.cummax(0)[1].fill_diagonal_(1)`.
 
 Such a call names places in memory. AOTAutograd finds the elements in these places while it traces our decompositions,
 and a decomposition may give its result other strides than PyTorch's own op does. The call would then read or write
@@ -12,9 +12,9 @@ from torch.fx import GraphModule, Node
 
 from tt_torch.dynamo.decompositions.registry import memory_order
 from tt_torch.dynamo.facts import called
+from tt_torch.dynamo.in_place import base_of, examples
 from tt_torch.dynamo.passes.rewriting import copied
 from tt_torch.dynamo.types import Arguments
-from tt_torch.torch_private.tensors import storage_of
 
 aten = torch.ops.aten
 BY_STRIDES = (aten.as_strided, aten.as_strided_, aten.as_strided_copy, aten.as_strided_scatter, aten.fill_diagonal_)
@@ -40,21 +40,15 @@ def _owner(node: Node) -> Node | None:
     if called(node) not in BY_STRIDES:
         return None
     owner = above = _first(node)
-    while above := next((n for n in above.all_input_nodes if _memory(n) & _memory(owner)), None):
+    while above := base_of(above):
         owner = above if isinstance(above.meta["example_value"], torch.Tensor) else owner
-    return owner if owner.op not in ("placeholder", "get_attr") and _memory(owner) else None
+    return owner if owner.op not in ("placeholder", "get_attr") and examples(owner) else None
 
 
 def _first(node: Node) -> Node:
     first = node.args[0] if node.args else node.kwargs.get("input", node.kwargs.get("self"))
     assert isinstance(first, Node)
     return first
-
-
-def _memory(node: Node) -> set[object]:
-    value = node.meta.get("example_value")
-    values = value if isinstance(value, (list, tuple)) else [value]
-    return {storage_of(x) for x in values if isinstance(x, torch.Tensor) and x.layout is torch.strided}
 
 
 def _names_elements(node: Node) -> bool:
