@@ -96,7 +96,7 @@ def test_group_normalization(rank: int) -> None:
     ],
 )
 def test_places_of_maxima_in_three_dimensions(form: dict[str, object]) -> None:
-    """Of equal elements, the first counts. No element of the padding does, even if all others are very small."""
+    """The first of equal elements counts. An element of the padding never counts, even if all others are very small."""
     x = np.round(floats(2, 2, 4, 5, 4))
     x[0, 0, :2] = -1e30
     nodes = [node("MaxPool", ["x"], ["y", "places"], kernel_shape=[2, 2, 3], **form)]

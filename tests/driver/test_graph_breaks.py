@@ -239,7 +239,7 @@ def test_the_limit_of_recompilations_is_told() -> None:
 
 
 def test_models_that_share_a_function_can_count_by_themselves() -> None:
-    """What the advice says: ten models in one function, as in transformers, are all compiled."""
+    """The advice is right: it makes ten models in one function, as in transformers, run compiled."""
 
     def shared(x: torch.Tensor, name: str) -> torch.Tensor:
         return x * len(name)

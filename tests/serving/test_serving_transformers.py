@@ -150,7 +150,7 @@ def test_latent_attention_is_refused() -> None:
 
 
 def test_attention_that_knows_no_pages() -> None:
-    """Such a model would forget the earlier tokens, and answer wrongly."""
+    """This model would forget the earlier tokens. Its answer would then be wrong."""
     sizes = {**SIZES, "num_hidden_layers": 1}
     with pytest.raises(
         ServingModelError, match="FalconForCausalLM: its attention is not one of Transformers' functions"

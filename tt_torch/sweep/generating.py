@@ -88,7 +88,7 @@ def _generator(module: nn.Module, with_head: bool) -> Generator | None:
 
 
 def _inputs(generator: Generator, inputs: Inputs) -> Inputs:
-    """What `generate` gets: the first tokens of the row's text, or its sound or picture."""
+    """The arguments of `generate`. They are the first tokens of the row's text, or its sound or picture."""
     name = generator.main_input_name
     if name != "input_ids":
         return {name: inputs[name]}
@@ -110,7 +110,7 @@ def _tokens(generator: Generator, given: Inputs, at_each_token: Callable[[], Non
 
 
 def _compile(generator: Generator, programs: Compiled) -> None:
-    """Compiles the forward functions that `generate` calls: that of the model, and of its encoder if it has one."""
+    """Compiles the functions that `generate` calls. They are those of the model and of its encoder, if any."""
     options = BackendOptions(compiler_config=CompilerConfig().with_env().frozen(cache_size=0))
 
     @traced_for_device

@@ -39,7 +39,7 @@ def all_to_all_combine(
     num_experts_per_tok: int = 2,
     output_shard_dim: int = 1,
 ) -> Tensor:
-    """What the experts of each token computed for it: (chosen, tokens, 1, width), or (chosen, 1, tokens, width).
+    """The results of each token's experts, of shape (chosen, tokens, 1, width) or (chosen, 1, tokens, width).
 
     With several chips, these are the tokens of the first chip. An expert that is not here gives zeros.
     """

@@ -56,8 +56,8 @@ class Analysis:
         return {node: reason for node, reason in reasons.items() if reason}
 
     def limits(self) -> dict[Node, int]:
-        """The limits of inputs, and of casts of unknown floats. Each is the largest one with which no more nodes are
-        inexact than with the smallest limits."""
+        """Returns the limits of inputs and of casts of unknown floats. Each limit is as large as possible: it makes no
+        more nodes inexact than the smallest limits do."""
         limited = {**dict.fromkeys(self.inputs, LEVELS[-1]), **dict.fromkeys(self.unknown_casts, LEAST_OF_CASTS)}
         if not limited:
             return {}
