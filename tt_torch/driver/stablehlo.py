@@ -75,22 +75,8 @@ def compile_stablehlo(
             "the module is the program of each chip of a mesh, and says nothing about the values of all chips; "
             "docs/stablehlo.md#programs-for-several-chips runs it"
         )
-    return compiled_module(module, [f"arg{i}" for i in range(len(main(module).arguments))], {}, chosen, device)
-
-
-def compiled_module(
-    module: ir.Module,
-    names: Sequence[str],
-    weights: Mapping[str, torch.Tensor],
-    config: CompilerConfig,
-    device: Device | None = None,
-) -> LoadedModel:
-    """Does the same for a module, which is changed on the way. `config` has the overrides of the environment.
-
-    The first arguments of `main` have the `names`, and the last ones are the `weights`, in their order.
-    """
-    package = packaged_module(module, names, weights, config)
-    return LoadedModel(package, device or device_for(package, config))
+    package = packaged_module(module, [f"arg{i}" for i in range(len(main(module).arguments))], {}, chosen)
+    return LoadedModel(package, device or device_for(package, chosen))
 
 
 def packaged_module(
@@ -100,8 +86,10 @@ def packaged_module(
     config: CompilerConfig,
     wide: Sequence[str] = (),
 ) -> Package:
-    """The package of a compiled module; see `compiled_module`. `wide` has the nodes of the last result, if
-    `check_wide_integers` has added this result.
+    """Compiles a module, which is changed on the way. `config` has the overrides of the environment.
+
+    The first arguments of `main` have the `names`, and the last ones are the `weights`, in their order. `wide` has the
+    nodes of the last result, if `check_wide_integers` has added this result.
     """
     if config.compile_depth != CompileDepth.EXECUTE:
         raise CompileError(
