@@ -12,6 +12,9 @@ aten = torch.ops.aten
 linalg = torch.linalg
 NAN, INF = float("nan"), float("inf")
 X3 = of(f32, 3)
+SPECIAL = tensor([NAN, INF, -INF, 0.0, -0.0, 2.5, -1.0, 1e20, 0.25])
+SQUARE = moved(SPECIAL, lambda x: x.reshape(3, 3))
+LIMITS = tensor([INF, NAN, 1e20, 1000.0, 2.0, 1.5])
 UNIT = tensor([[[[[0.3, -0.9, 0.1], [1.2, 0.2, -1.4]]]]])  # the coordinates of two points in a volume
 
 EDGES = [
@@ -81,6 +84,19 @@ EDGES = [
         "cdist of many by rows",
         lambda x, y: torch.cdist(x, y, compute_mode="donot_use_mm_for_euclid_dist"),
         [(27, 4), (30, 4)],
+        (f32,),
+    ),
+    Row("cdist of NaN", lambda x: (torch.cdist(x, x, p=0.0), torch.cdist(x, x, p=INF)), [SQUARE], (f32,)),
+    Row("pdist of NaN", lambda x: F.pdist(x, 0.0), [SQUARE], (f32,)),
+    Row("lu_factor_ex of NaN", lambda x: linalg.lu_factor_ex(x)[:2], [moved(SQUARE, lambda x: torch.eye(3) + x)], (f32,)),
+    Row("qr of large and small", lambda x: (*linalg.qr(x * 1e20), *linalg.qr(x * 1e-25)), [(4, 3)], (f32,)),
+    Row("zeta of limits", lambda s, q: torch.special.zeta(s[:, None], q), [LIMITS, SPECIAL], (f32,)),
+    Row("polygamma of limits", lambda x: torch.special.polygamma(3, x), [SPECIAL], (f32,)),
+    Row("chebyshev of limits", torch.special.chebyshev_polynomial_t, [(3, 1), LIMITS], (f32,)),
+    Row(
+        "softmax with an infinite gradient",
+        lambda g, x: aten._softmax_backward_data(g, x.softmax(1), 1, f32),
+        [SQUARE, (3, 3)],
         (f32,),
     ),
     Row("histogram between bounds", lambda x: x.histogram(4, range=(-1.0, 1.5)), [(20,)], (f32,)),

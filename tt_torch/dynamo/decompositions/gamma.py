@@ -68,8 +68,13 @@ def _hurwitz(s: Tensor | int, q: Tensor) -> Tensor:
     rest: Tensor | float = _EULER_MACLAURIN[-1]
     for j in range(len(_EULER_MACLAURIN) - 1, 0, -1):
         rest = _EULER_MACLAURIN[j - 1] + rest * ((s + 2 * j - 1) * (s + 2 * j)) / square
-    last = w ** (1 - s) * (1 / (s - 1) + (0.5 + s / w * rest) / w)  # w**-s is zero from 1e23 on for s = 2
+    power = w ** (1 - s)  # w**-s is zero from 1e23 on for s = 2
+    last = torch.where(power == 0, 0, power * (1 / (s - 1) + (0.5 + s / w * rest) / w))  # the sum may be infinite
     return torch.cat([series(q, 9) ** -s, last.unsqueeze(0)])
+
+
+def _is_pole(q: Tensor) -> Tensor:
+    return (q <= 0) & (q == torch.floor(q))
 
 
 def _zeta(s: Tensor | int, q: Tensor, sign: Tensor | int) -> Tensor:
@@ -79,8 +84,10 @@ def _zeta(s: Tensor | int, q: Tensor, sign: Tensor | int) -> Tensor:
     below = q < 0
     f, g = q - torch.floor(q), torch.ceil(q) - q
     ahead, behind, beyond = _hurwitz(s, torch.stack([torch.where(below, f, q), g, 1 - q.clamp(max=0)])).unbind(1)
-    value = torch.where(below, ahead + sign * (behind - beyond), ahead).sum(0)
-    return torch.where((q <= 0) & (f == 0), math.inf, value)
+    value = torch.where(below, ahead + sign * behind - sign * beyond, ahead).sum(0)
+    # Eager's sum of powers has no number for a base of infinity.
+    value = torch.where(q == math.inf, math.nan, value)
+    return torch.where(_is_pole(q), math.inf, value)
 
 
 @special(aten.special_zeta.default, aten.special_zeta.self_scalar, aten.special_zeta.other_scalar)
@@ -93,7 +100,10 @@ def zeta(s: Argument, q: Argument) -> Tensor:
     sign = 1 - 4 * (s / 2 - torch.floor(s / 2))
     value = _zeta(torch.where(s > 1, s, 2), q, sign)
     value = torch.where((q < 0) & (q != torch.floor(q)) & ~whole, math.nan, value)
-    return torch.where(s == 1, math.inf, torch.where(s > 1, value, math.nan))
+    value = torch.where(s > 1, value, math.nan)
+    # From here on, a product of s with its successors leaves float64 in eager's kernel, which multiplies it by zero.
+    value = torch.where(s > 2.5256835e13, torch.where(q < 1, math.inf, torch.where(q == 1, 1, math.nan)), value)
+    return torch.where((s == 1) | ((s != s) & _is_pole(q)), math.inf, value)
 
 
 def _trigamma(x: Tensor) -> Tensor:

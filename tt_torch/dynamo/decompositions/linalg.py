@@ -181,7 +181,10 @@ def _eliminate(x: Tensor, steps: int) -> tuple[Tensor, Tensor, Tensor]:
     rows, columns = torch.arange(x.shape[-2]).unsqueeze(-1), torch.arange(x.shape[-1])
     pivots, found = [], []
     for k in range(steps):
-        largest = _below(_column(x, k), k).abs().argmax(-2, keepdim=True) + k
+        sizes = _below(_column(x, k), k).abs()
+        # LAPACK begins with the first element and compares, and no comparison with NaN is true.
+        nan = torch.where(rows[: sizes.shape[-2]] == 0, torch.inf, -1)
+        largest = torch.where(sizes == sizes, sizes, nan).argmax(-2, keepdim=True) + k
         x = _swap(x, k, largest)
         pivot, column = _corner(x, k), _column(x, k)
         zero = pivot == 0
@@ -308,10 +311,19 @@ def solve_ex(
 # --- QR -------------------------------------------------------------------------------------------
 
 
+def _size(column: Tensor) -> Tensor:
+    """The Euclidean norm. The squares of a column of 1e20 would be infinite, and those of 1e-25 zero."""
+    if not column.shape[-2]:
+        return column.sum(-2, keepdim=True)
+    largest = column.abs().amax(-2, keepdim=True)
+    parts = column / torch.where(largest == 0, 1, largest)
+    return largest * torch.sqrt((parts * parts).sum(-2, keepdim=True))
+
+
 def _reflector(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """LAPACK's larfg for a column: the new first element (the others become 0), tau, and the vector below its 1."""
     alpha, tail = _row(x, 0), _below(x, 1)
-    size = torch.sqrt((tail * tail).sum(-2, keepdim=True))
+    size = _size(tail)
     none = size == 0
     beta = torch.where(alpha < 0, 1.0, -1.0) * torch.hypot(alpha, size)
     tau = torch.where(none, 0, (beta - alpha) / torch.where(none, 1, beta))

@@ -22,6 +22,14 @@ def softmax(x: Tensor, dim: int, half_to_float: bool) -> Tensor | NotImplemented
     return NotImplemented if x.dim() else torch.where(x.isfinite(), 1.0, torch.nan).to(x.dtype)
 
 
+@decomposes(aten._softmax_backward_data.default)
+@pw_cast_for_opmath
+def softmax_backward(gradient: Tensor, softmax: Tensor, dim: int, input_dtype: torch.dtype) -> Tensor:
+    """The products of `softmax` with what an infinite gradient leaves of the others. Eager subtracts before it multiplies,
+    so that a probability of 0 gives NaN there, and the others infinities."""
+    return ((gradient - (gradient * softmax).sum(dim, True)) * softmax).to(input_dtype)
+
+
 @decomposes(aten._log_softmax.default)
 def log_softmax(x: Tensor, dim: int, half_to_float: bool) -> Tensor | NotImplementedType:
     """Rounds narrow floats only once. The device keeps the first 24 bits of a float64. Results near zero stay exact to
@@ -30,7 +38,7 @@ def log_softmax(x: Tensor, dim: int, half_to_float: bool) -> Tensor | NotImpleme
         return torch.where(x.isfinite(), 0.0, torch.nan).to(x.dtype)
     if x.dtype in (torch.bfloat16, torch.float16):
         return aten._log_softmax(x.to(torch.float32), dim, False).to(torch.float32 if half_to_float else x.dtype)
-    if x.dtype is not torch.float64:
+    if x.dtype is not torch.float64 or not x.numel():
         return NotImplemented
     below = x - x.amax(dim, True)
     largest = below == 0

@@ -86,7 +86,8 @@ def _of_degree(family: Family, x: Tensor, n: int) -> Tensor | NotImplementedType
 
 
 def _evaluate(family: Family, shifted: bool, x: Argument, n: Argument) -> Tensor | NotImplementedType:
-    """The polynomial of degree `n`, which is truncated to an integer. Negative degrees give 0."""
+    """The polynomial of degree `n`, which is truncated to an integer. Negative degrees give 0, and so do degrees that no
+    int64 has."""
     x = x if isinstance(x, Tensor) else torch.full_like(n, x)
     x = 2 * x - 1 if shifted else x
     if not isinstance(n, Tensor):
@@ -100,7 +101,7 @@ def _evaluate(family: Family, shifted: bool, x: Argument, n: Argument) -> Tensor
         before, p = p, family.following(k, x, p, before)
         value = torch.where(n > k, p, value)
     value = torch.where(n > family.steps, family.beyond(x, n, family.first(x)), value)
-    return torch.where(n >= 0, value, 0)
+    return torch.where((n >= 0) & (n < 2.0**63), value, 0)
 
 
 def _register(name: str, family: Family, shifted: bool) -> None:

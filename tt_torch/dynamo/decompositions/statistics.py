@@ -22,7 +22,9 @@ def cdist(x: Tensor, y: Tensor, p: float, mode: int | None) -> Tensor:
     """The p-norm of the difference of each row of x (..., m, k) and each row of y (..., n, k): shape (..., m, n)."""
     rows = max(x.shape[-2], y.shape[-2])
     if p != 2 or mode == 2 or (mode != 1 and rows <= LONG):
-        return _length(x.unsqueeze(-2) - y.unsqueeze(-3), p)
+        apart = x.unsqueeze(-2) - y.unsqueeze(-3)
+        # Eager's kernel keeps the larger number of each comparison, and no comparison with NaN is true.
+        return _length(torch.where(apart == apart, apart, 0) if p == math.inf else apart, p)
     return aten._euclidean_dist(x, y)
 
 
@@ -35,8 +37,10 @@ def pdist(x: Tensor, p: float = 2) -> Tensor:
 
 def _length(x: Tensor, p: float) -> Tensor:
     """The p-norm of each row. `vector_norm` takes the only element of a row as it is. The kernels for distances take
-    its power and the root of that, which may overflow."""
-    if p in (0, 1, float("inf")):
+    its power and the root of that, which may overflow. For p = 0, `vector_norm` counts NaN, and these kernels add it."""
+    if p == 0:
+        return torch.where(x == x, (x != 0).to(x.dtype), x).sum(-1)
+    if p in (1, math.inf):
         return torch.linalg.vector_norm(x, p, -1)
     return x.square().sum(-1).sqrt() if p == 2 else x.abs().pow(p).sum(-1).pow(1 / p)
 
