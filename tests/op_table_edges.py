@@ -88,7 +88,9 @@ EDGES = [
     ),
     Row("cdist of NaN", lambda x: (torch.cdist(x, x, p=0.0), torch.cdist(x, x, p=INF)), [SQUARE], (f32,)),
     Row("pdist of NaN", lambda x: F.pdist(x, 0.0), [SQUARE], (f32,)),
-    Row("lu_factor_ex of NaN", lambda x: linalg.lu_factor_ex(x)[:2], [moved(SQUARE, lambda x: torch.eye(3) + x)], (f32,)),
+    Row(
+        "lu_factor_ex of NaN", lambda x: linalg.lu_factor_ex(x)[:2], [moved(SQUARE, lambda x: torch.eye(3) + x)], (f32,)
+    ),
     Row("qr of large and small", lambda x: (*linalg.qr(x * 1e20), *linalg.qr(x * 1e-25)), [(4, 3)], (f32,)),
     Row("zeta of limits", lambda s, q: torch.special.zeta(s[:, None], q), [LIMITS, SPECIAL], (f32,)),
     Row("polygamma of limits", lambda x: torch.special.polygamma(3, x), [SPECIAL], (f32,)),
@@ -98,6 +100,23 @@ EDGES = [
         lambda g, x: aten._softmax_backward_data(g, x.softmax(1), 1, f32),
         [SQUARE, (3, 3)],
         (f32,),
+    ),
+    *(
+        Row(
+            f"grid_sample of infinity {len(shape)} {mode} {padding}",
+            lambda x, g, mode=mode, padding=padding: F.grid_sample(x, g, mode, padding, align_corners=False),
+            [
+                moved(of(f32, 1, 2, *shape), torch.reciprocal),
+                moved(SPECIAL, lambda x, grid=grid: torch.cat([x, x / 3]).reshape(1, *grid)),
+            ],
+            (f32,),
+        )
+        for shape, grid, mode, padding in [
+            ((3, 4), (3, 3, 2), "bilinear", "zeros"),
+            ((3, 4), (3, 3, 2), "nearest", "border"),
+            ((3, 4), (3, 3, 2), "bicubic", "reflection"),
+            ((3, 4, 2), (1, 2, 3, 3), "bilinear", "border"),
+        ]
     ),
     Row("histogram between bounds", lambda x: x.histogram(4, range=(-1.0, 1.5)), [(20,)], (f32,)),
     Row("histogram between edges", lambda x, e: x.histogram(e), [(20,), tensor([-1.0, 0, 0.25, 2])], (f32,)),

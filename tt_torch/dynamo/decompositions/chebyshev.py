@@ -60,10 +60,13 @@ def series(x: Tensor, count: int) -> Tensor:
     return x + torch.arange(count).reshape([count] + [1] * x.dim())
 
 
-# Functions whose formulas lose most of their digits in bfloat16, where they are near a zero or a pole. Their steps stay
-# in float32 with `dtype="bf16"`. Functions that are registered by `special` join them. The set has names, because the
-# copy of a graph has copies of the ops in `meta`.
-IN_FLOAT32 = {"aten.sinc.default", "aten.mvlgamma.default", "aten.special_log_ndtr.default"}
+# Functions whose formulas lose most of their digits in bfloat16, where they are near a zero or a pole, or because they
+# compute positions. Their steps stay in float32 with `dtype="bf16"`. Functions that are registered by `special` join
+# them. The set has names, because the copy of a graph has copies of the ops in `meta`.
+IN_FLOAT32 = {
+    "aten.sinc.default", "aten.mvlgamma.default", "aten.special_log_ndtr.default",
+    "aten.grid_sampler_2d.default", "aten.grid_sampler_3d.default",
+}  # fmt: skip
 
 
 def special(*ops: OpOverload) -> Callable[[Callable[..., Tensor]], Callable[..., Tensor]]:

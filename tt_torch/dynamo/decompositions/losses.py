@@ -25,8 +25,8 @@ def softmax(x: Tensor, dim: int, half_to_float: bool) -> Tensor | NotImplemented
 @decomposes(aten._softmax_backward_data.default)
 @pw_cast_for_opmath
 def softmax_backward(gradient: Tensor, softmax: Tensor, dim: int, input_dtype: torch.dtype) -> Tensor:
-    """The products of `softmax` with what an infinite gradient leaves of the others. Eager subtracts before it multiplies,
-    so that a probability of 0 gives NaN there, and the others infinities."""
+    """Subtracts before it multiplies, as eager does. After the products, an infinite gradient would be NaN in all
+    elements of its row."""
     return ((gradient - (gradient * softmax).sum(dim, True)) * softmax).to(input_dtype)
 
 

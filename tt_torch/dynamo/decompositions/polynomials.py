@@ -86,8 +86,8 @@ def _of_degree(family: Family, x: Tensor, n: int) -> Tensor | NotImplementedType
 
 
 def _evaluate(family: Family, shifted: bool, x: Argument, n: Argument) -> Tensor | NotImplementedType:
-    """The polynomial of degree `n`, which is truncated to an integer. Negative degrees give 0, and so do degrees that no
-    int64 has."""
+    """The polynomial of degree `n`, which is truncated to an integer. Negative degrees give 0, and so do degrees beyond
+    int64."""
     x = x if isinstance(x, Tensor) else torch.full_like(n, x)
     x = 2 * x - 1 if shifted else x
     if not isinstance(n, Tensor):

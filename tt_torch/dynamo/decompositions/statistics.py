@@ -37,7 +37,7 @@ def pdist(x: Tensor, p: float = 2) -> Tensor:
 
 def _length(x: Tensor, p: float) -> Tensor:
     """The p-norm of each row. `vector_norm` takes the only element of a row as it is. The kernels for distances take
-    its power and the root of that, which may overflow. For p = 0, `vector_norm` counts NaN, and these kernels add it."""
+    its power and the root of that, which may overflow. For p = 0, `vector_norm` counts NaN. These kernels add it."""
     if p == 0:
         return torch.where(x == x, (x != 0).to(x.dtype), x).sum(-1)
     if p in (1, math.inf):
