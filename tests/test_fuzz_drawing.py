@@ -55,6 +55,18 @@ def test_each_statement_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
         assert any(generate(seed, 1).statements for seed in range(150)), text
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_programs_may_begin_with_samples_of_ops() -> None:
+    made = [generate(seed, 3, samples=True) for seed in range(60)]
+    assert made[7].source() == generate(7, 3, samples=True).source()
+    calls = {s.text.partition("(")[0] for p in made for s in p.statements if s.text.startswith("torch.")}
+    assert len(calls) > 40
+    values = torch.cat([x.flatten() for p in made for x in p.inputs.values() if x.dtype is torch.float32])
+    assert values.isnan().any() and values.isinf().any() and (values.isfinite() & (values.abs() > 1e9)).any()
+    records = [run_seed(seed, "tt", 3, samples=True) for seed in range(20)]
+    assert {record["verdict"] for record in records} <= set(check.NO_FINDING), records
+
+
 def test_programs_for_chips_split_their_inputs() -> None:
     made = [generate(seed, 3, on_chips=True) for seed in range(80)]
     splits = [p.split for p in made if p.split]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tt_torch.cli_errors import needs
 from tt_torch.command_line import AsJson, print_json
 
 if TYPE_CHECKING:
@@ -37,6 +38,9 @@ def fuzz(
             "mesh (compiled for DTensors on several chips) or mesh-eager"
         ),
     ] = "compile",
+    samples: Annotated[
+        bool, typer.Option("--samples", help="programs begin with a call from PyTorch's database of ops")
+    ] = False,
     length: Annotated[int, typer.Option(min=1, max=50, help="largest number of statements")] = 6,
     jobs: Annotated[int, typer.Option("-j", "--jobs", min=1, help="number of worker processes")] = 1,
     timeout: Annotated[float, typer.Option(min=1, help="time limit per program, shrinking included, in seconds")] = 300,
@@ -53,9 +57,11 @@ def fuzz(
         raise typer.BadParameter(f"got {way}, expected {', '.join(WAYS)}", param_hint="--way")
     if not count and not minutes:
         raise typer.BadParameter("give a number of programs or of minutes", param_hint="--count, --minutes")
+    if samples:
+        needs("sweeps")
     os.environ["TT_TORCH_CACHE_SIZE"] = "0"  # each program is compiled, and none is met again
     end = time.monotonic() + 60 * minutes if minutes else float("inf")
-    items = _items(seed, count, end, way, length)
+    items = _items(seed, count, end, {"way": way, "length": length, "samples": samples})
     verdicts, findings = _compared(items, jobs, timeout, output, sys.stderr if as_json else sys.stdout)
     if as_json:
         print_json({"programs": verdicts.total(), "verdicts": verdicts, "files": findings})
@@ -99,10 +105,10 @@ def _line(verdicts: Counter[str], seconds: float) -> str:
     return f"{verdicts.total()} programs, {seconds:.0f} s: {counts}"
 
 
-def _items(seed: int, count: int, end: float, way: str, length: int) -> Iterator[Item]:
+def _items(seed: int, count: int, end: float, options: Mapping[str, object]) -> Iterator[Item]:
     """The programs, as many as begin before `end`."""
     from tt_torch.workers.engine import Item
 
     seeds = itertools.islice(itertools.count(seed), count or None)
     for each in itertools.takewhile(lambda _: time.monotonic() < end, seeds):
-        yield Item(f"{way}/{each}", "tt_torch.fuzz.check:run_seed", {"seed": each, "way": way, "length": length})
+        yield Item(f"{options['way']}/{each}", "tt_torch.fuzz.check:run_seed", {"seed": each, **options})

@@ -100,20 +100,19 @@ class Program:
         return replace(self, inputs=inputs, statements=tuple(kept), split=split)
 
 
-def generate(seed: int, length: int, on_chips: bool = False) -> Program:
-    """The program of a seed, with at most `length` statements. If it is for chips, its inputs are split over a mesh."""
+def generate(seed: int, length: int, on_chips: bool = False, samples: bool = False) -> Program:
+    """The program of a seed, with at most `length` statements. If it is for chips, its inputs are split over a mesh.
+    With `samples`, the first statement is a call from PyTorch's database of ops."""
     draw = random.Random(seed)
     trains = draw.random() < _TRAINING
-    inputs: dict[str, torch.Tensor] = {}
-    for i in range(draw.randint(1, 4)):
-        used = [x.shape for x in inputs.values()]
-        shapes = meshes.SHAPES if on_chips else SHAPES
-        inputs[f"x{i}"] = random_input(draw, used if used and draw.random() < 0.5 else shapes)
-    if not (trains or on_chips):
-        inputs |= _overlapping(random.Random(f"overlap {seed}"), inputs)
-    values: Mapping[str, torch.Tensor] = inputs
-    statements: list[Statement] = []
-    for _ in range(length):
+    if samples:
+        inputs, values, statements = _sampled(draw, trains)
+    else:
+        inputs = _random_inputs(draw, on_chips)
+        if not (trains or on_chips):
+            inputs |= _overlapping(random.Random(f"overlap {seed}"), inputs)
+        values, statements = inputs, []
+    for _ in range(length - len(statements)):
         text = _text(draw)
         for _ in range(_ATTEMPTS):
             attempt = [*statements, _statement(draw, text, values, f"v{len(statements)}")]
@@ -125,6 +124,28 @@ def generate(seed: int, length: int, on_chips: bool = False) -> Program:
     split = random_split(seed, inputs) if on_chips else None
     program = Program(inputs, tuple(statements), tuple(outputs), split=split).without_dead_code()
     return replace(program, trains=trains and trainable(program))
+
+
+def _random_inputs(draw: random.Random, on_chips: bool) -> dict[str, torch.Tensor]:
+    inputs: dict[str, torch.Tensor] = {}
+    for i in range(draw.randint(1, 4)):
+        used = [x.shape for x in inputs.values()]
+        shapes = meshes.SHAPES if on_chips else SHAPES
+        inputs[f"x{i}"] = random_input(draw, used if used and draw.random() < 0.5 else shapes)
+    return inputs
+
+
+def _sampled(
+    draw: random.Random, trains: bool
+) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor], list[Statement]]:
+    """Inputs, all values after the first statement, and this statement."""
+    from tt_torch.fuzz.samples import random_call  # it needs the packages of the extra `sweeps`
+
+    while True:
+        inputs, text = random_call(draw, _SCOPE)
+        first = [Statement("v0", text, tuple(inputs))]
+        if (values := _evaluated(inputs, first, trains)) is not None:
+            return inputs, values, first
 
 
 def _overlapping(draw: random.Random, inputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:

@@ -180,7 +180,7 @@ SCALARS = (
     10**10, 2**53 + 1, 2**63 - 1, -(2**63), True, False, 0.5, -0.5, 1.5, -2.0, 0.0, -0.0, 1e-3, 3.7, 1e10, 1e-45,
     65520.0, 1e39, -1e300, float("inf"), float("-inf"), float("nan"),
 )  # fmt: skip
-_LAYOUTS: tuple[Callable[[torch.Tensor], torch.Tensor], ...] = (
+LAYOUTS: tuple[Callable[[torch.Tensor], torch.Tensor], ...] = (
     lambda x: x.mT.contiguous().mT if x.dim() > 1 else x,
     lambda x: torch.stack([x, x], -1)[..., 0],
     lambda x: torch.cat([x, x])[len(x) :] if x.dim() else x,
@@ -203,4 +203,4 @@ def random_input(draw: random.Random, shapes: Sequence[Sequence[int]]) -> torch.
         mask = torch.rand(shape, generator=generator) < 0.2
         value = torch.where(mask, special[torch.randint(len(special), shape, generator=generator)], value)
     value = value.to(dtype)
-    return draw.choice(_LAYOUTS)(value) if draw.random() < 0.25 else value
+    return draw.choice(LAYOUTS)(value) if draw.random() < 0.25 else value

@@ -36,7 +36,7 @@ def items(dtypes: Sequence[str], samples: int) -> Iterator[Item]:
 def run_sample(op: str, variant: str, dtype: str, sample: int, compiler: str) -> Record:
     """The record of one sample, compiled by `compiler`."""
     (info,) = (info for info in op_db if (info.name, info.variant_test_name) == (op, variant))
-    value = _sample(info, getattr(torch, dtype), sample)
+    value = sample_of(info, getattr(torch, dtype), sample)
     if value is None:
         return {"verdict": "absent"}
     values = Fact.ALLOCATES not in facts.named(op)  # the values of uninitialized memory cannot be compared
@@ -44,8 +44,8 @@ def run_sample(op: str, variant: str, dtype: str, sample: int, compiler: str) ->
         return check_sample(_function(info), value, values, compiler)
 
 
-def _sample(info: Any, dtype: torch.dtype, index: int) -> Arguments | None:
-    """The arguments of sample `index`, which do not depend on the order of requests."""
+def sample_of(info: Any, dtype: torch.dtype, index: int) -> Arguments | None:
+    """The arguments of sample `index`, which do not depend on the order of requests; None if there are fewer."""
     torch.manual_seed(0)
     np.random.seed(0)
     random.seed(0)
