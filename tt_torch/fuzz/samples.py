@@ -31,7 +31,7 @@ _LARGEST = 5000  # elements of a tensor, each of which may get another value
 # What a text raises if it is no call: a sample has an object without a literal, or the op is a method only.
 _NO_CALL = (
     SyntaxError, NameError, AttributeError, RuntimeError, IndexError, ValueError, TypeError, OverflowError,
-    ZeroDivisionError, NotImplementedError,
+    ZeroDivisionError, NotImplementedError, AssertionError,
 )  # fmt: skip
 
 
