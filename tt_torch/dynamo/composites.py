@@ -10,8 +10,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
+import torch.nn.functional as F
 
 from tt_torch.dynamo.decompositions.convolution import transposed_convolution
 from tt_torch.dynamo.types import Argument, Arguments, Function, Target
@@ -25,10 +27,11 @@ REPLACED: dict[OpOverload, OpOverload] = {}  # an ATen op: the composite in its 
 
 
 def composite(
-    signature: str, *replaced: OpOverload, tags: Sequence[torch.Tag] = ()
+    signature: str, *replaced: OpOverload, on_host: Function | None = None, tags: Sequence[torch.Tag] = ()
 ) -> Callable[[Function], OpOverload]:
     """Registers a function as the op `tenstorrent::<its name><signature>`, with these tags, and returns the op.
 
+    `on_host` computes constants and host parts. Without it, the function does, which must then be as exact as eager.
     It takes the place of the ATen ops `replaced`. Their operands come in the same order, and their attributes have the
     same names. Other ATen ops have a rule in passes/use_composites.py.
     """
@@ -37,6 +40,8 @@ def composite(
         name = function.__name__
         LIBRARY.define(f"{name}{signature}", tags=tags)
         LIBRARY.impl(name, function, "CompositeExplicitAutograd")
+        if on_host is not None:
+            LIBRARY.impl(name, on_host, "CPU")
         op = getattr(getattr(torch.ops, NAMESPACE), name).default
         FUNCTIONS[op] = function
         REPLACED.update(dict.fromkeys(replaced, op))
@@ -45,22 +50,22 @@ def composite(
     return register
 
 
-@composite("(Tensor input) -> Tensor")
+@composite("(Tensor input) -> Tensor", on_host=F.gelu)
 def gelu(x: torch.Tensor) -> torch.Tensor:
     return x * 0.5 * (1 + torch.erf(x * math.sqrt(0.5)))
 
 
-@composite("(Tensor input) -> Tensor")
+@composite("(Tensor input) -> Tensor", on_host=partial(F.gelu, approximate="tanh"))
 def gelu_tanh(x: torch.Tensor) -> torch.Tensor:
     return x * 0.5 * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)))
 
 
-@composite("(Tensor input) -> Tensor")
+@composite("(Tensor input) -> Tensor", on_host=torch.erfc)
 def erfc(x: torch.Tensor) -> torch.Tensor:
     return 1 - torch.erf(x)
 
 
-@composite("(Tensor lhs, Tensor rhs) -> Tensor")
+@composite("(Tensor lhs, Tensor rhs) -> Tensor", on_host=torch.remainder)
 def remainder(lhs: torch.Tensor, rhs: torch.Tensor) -> torch.Tensor:
     """The remainder with the sign of the divisor. Both operands have the same dtype."""
     rest = torch.fmod(lhs, rhs)
@@ -85,7 +90,7 @@ def max_pool2d_with_indices(x: torch.Tensor, **window: list[int]) -> tuple[torch
     return torch.ops.aten.max_pool2d_with_indices(x, *window.values())
 
 
-@composite("(Tensor input, *, int dim) -> Tensor", torch.ops.aten.cumprod.default)
+@composite("(Tensor input, *, int dim) -> Tensor", torch.ops.aten.cumprod.default, on_host=torch.cumprod)
 def cumprod(x: torch.Tensor, *, dim: int) -> torch.Tensor:
     """Cumulative products, computed as products of the last 1, 2, 4, ... elements."""
     size, reach = x.shape[dim], 1
@@ -95,17 +100,17 @@ def cumprod(x: torch.Tensor, *, dim: int) -> torch.Tensor:
     return x
 
 
-@composite("(Tensor input, *, int dim, bool descending, bool stable) -> (Tensor values, Tensor indices)")
-def sort(x: torch.Tensor, *, dim: int, descending: bool, stable: bool) -> tuple[torch.Tensor, torch.Tensor]:
-    """A stable sort. torch-mlir only has the sort that may reorder equal elements; lowering.py makes it stable."""
-    return torch.sort(x, dim, descending)
-
-
 def _sort_on_host(x: torch.Tensor, *, dim: int, descending: bool, stable: bool) -> tuple[torch.Tensor, torch.Tensor]:
     return torch.sort(x, stable=stable, dim=dim, descending=descending)
 
 
-LIBRARY.impl("sort", _sort_on_host, "CPU")  # for constants, whose values are computed here
+@composite(
+    "(Tensor input, *, int dim, bool descending, bool stable) -> (Tensor values, Tensor indices)",
+    on_host=_sort_on_host,
+)
+def sort(x: torch.Tensor, *, dim: int, descending: bool, stable: bool) -> tuple[torch.Tensor, torch.Tensor]:
+    """A stable sort. torch-mlir only has the sort that may reorder equal elements; lowering.py makes it stable."""
+    return torch.sort(x, dim, descending)
 
 
 @composite(
@@ -145,7 +150,21 @@ def scatter(x: torch.Tensor, index: torch.Tensor, source: torch.Tensor, *, dim: 
     return result
 
 
-@composite("(Tensor input, Tensor? weight, Tensor? bias, *, int[] normalized_shape, float epsilon) -> Tensor")
+def _layer_norm_on_host(
+    x: torch.Tensor,
+    weight: torch.Tensor | None,
+    bias: torch.Tensor | None,
+    *,
+    normalized_shape: list[int],
+    epsilon: float,
+) -> torch.Tensor:
+    return F.layer_norm(x, normalized_shape, weight, bias, epsilon)
+
+
+@composite(
+    "(Tensor input, Tensor? weight, Tensor? bias, *, int[] normalized_shape, float epsilon) -> Tensor",
+    on_host=_layer_norm_on_host,
+)
 def layer_norm(
     x: torch.Tensor,
     weight: torch.Tensor | None,
