@@ -93,6 +93,19 @@ EDGES = [
         (f32,),
     ),
     Row("cdist of NaN", lambda x: (torch.cdist(x, x, p=0.0), torch.cdist(x, x, p=INF)), [SQUARE], (f32,)),
+    Row(
+        "chebyshev of a large degree",
+        torch.special.chebyshev_polynomial_v,
+        [tensor([-1.0, 1.0, -1.0]), tensor([2.0**31, 1e9, 41.0])],
+        (f32,),
+    ),
+    Row(
+        "bilinear of infinity",
+        F.bilinear,
+        [moved(SQUARE, lambda x: x[1:2]), moved(SQUARE, lambda x: x[2:]), (2, 3, 3)],
+        (f32,),
+    ),
+    Row("ormqr without a reflection", torch.ormqr, [SQUARE, tensor([0.0, 0.0, 0.0]), SQUARE], (f32,)),
     Row("pdist of NaN", lambda x: F.pdist(x, 0.0), [SQUARE], (f32,)),
     Row(
         "lu_factor_ex of NaN", lambda x: linalg.lu_factor_ex(x)[:2], [moved(SQUARE, lambda x: torch.eye(3) + x)], (f32,)

@@ -98,7 +98,7 @@ QUIRKS = (
     # Not a quirk, but a known difference: the device adds squares in float32, eager PyTorch in float64.
     Quirk(re.compile("std|var"), _squares_overflow),
     # Known, too: interpolation and Fourier transforms are products with a matrix, and 0 * inf is NaN.
-    Quirk(re.compile("interpolate.*(linear|cubic)|fft"), _is_not_finite),
+    Quirk(re.compile("interpolate.*(linear|cubic)|upsample_bi|fft"), _is_not_finite),
     # When a norm subtracts the mean from a denormal number, only a rounding error remains.
     Quirk(re.compile("_norm"), _has_denormals),
     # The gradient of the absolute value of a complex number divides by it, and the inverse is infinite.

@@ -356,7 +356,8 @@ def _reflect(packed: Tensor, tau: Tensor, x: Tensor, steps: Iterable[int]) -> Te
         below = _below(_column(packed, k), k + 1)
         one = torch.ones_like(below[..., :1, :]) if below.shape[-2] else packed.new_ones((*packed.shape[:-2], 1, 1))
         vector = torch.constant_pad_nd(torch.cat([one, below], -2), [0, 0, k, 0])
-        x = x - tau.narrow(-1, k, 1).unsqueeze(-1) * vector * (vector.mT @ x)
+        factor = tau.narrow(-1, k, 1).unsqueeze(-1)
+        x = torch.where(factor == 0, x, x - factor * vector * (vector.mT @ x))  # LAPACK leaves out what changes nothing
     return x
 
 

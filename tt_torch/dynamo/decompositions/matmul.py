@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import NotImplementedType
 
 import torch
 from torch import Tensor
 
 from tt_torch.dynamo.decompositions.registry import NARROW, decomposes
-from tt_torch.dynamo.types import Argument
 
 aten = torch.ops.aten
 
@@ -54,7 +54,24 @@ def addbmm(x: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1
 
 
 @decomposes(aten._trilinear.default)
-def trilinear(a: Tensor, b: Tensor, c: Tensor, *how: Argument) -> Tensor | NotImplementedType:
-    if a.dtype not in NARROW:
+def trilinear(
+    a: Tensor,
+    b: Tensor,
+    c: Tensor,
+    expand1: Sequence[int],
+    expand2: Sequence[int],
+    expand3: Sequence[int],
+    sumdim: Sequence[int],
+    unroll_dim: int = 1,
+) -> Tensor | NotImplementedType:
+    """The sum over `sumdim` of a product of three tensors, each of which lacks the dimensions `expand...`. As in eager,
+    a and b are multiplied first, and summed over what c lacks. Another order may multiply an infinity by zero."""
+    dims = range(a.dim() + len(expand1))
+    own = [[d for d in dims if d not in lacking] for lacking in (expand1, expand2, expand3)]
+    if not set(dims) <= {d for each in own for d in each}:
         return NotImplemented
-    return aten._trilinear(*(v.to(torch.float32) for v in (a, b, c)), *how).to(a.dtype)
+    first = [d for d in dims if d in {*own[0], *own[1]} and not (d in sumdim and d in expand3)]
+    letters = ["".join("abcdefghijkl"[d] for d in each) for each in (*own, first, [d for d in dims if d not in sumdim])]
+    x, y, z = (v.to(torch.float32) if v.dtype in NARROW else v for v in (a, b, c))
+    pair = torch.einsum(f"{letters[0]},{letters[1]}->{letters[3]}", x, y)
+    return torch.einsum(f"{letters[3]},{letters[2]}->{letters[4]}", pair, z).to(a.dtype)

@@ -35,13 +35,27 @@ class Family:
     beyond: Callable[[Tensor, Tensor, Tensor], Tensor] | None = None  # of x, the degree and p_1
 
 
-def _chebyshev_u(x: Tensor, n: Tensor) -> Tensor:
+def _parity(n: Tensor) -> Tensor:
+    """(-1)^(n - 1)."""
+    return 4 * (n / 2 - torch.floor(n / 2)) - 1
+
+
+def _chebyshev_u(x: Tensor, n: Tensor, parity: Tensor) -> Tensor:
     """U_{n-1}: sin(n t) / sin(t) for x = cos(t), and its hyperbolic form beyond -1 and 1."""
     size = x.abs()
-    sign = torch.where(x < 0, 4 * (n / 2 - torch.floor(n / 2)) - 1, 1)  # (-1)^(n - 1)
+    sign = torch.where(x < 0, parity, 1)
     angle, hyperbolic = torch.acos(x), torch.acosh(size)
     wide = sign * torch.sinh(n * hyperbolic) / torch.sinh(hyperbolic)
-    return torch.where(size < 1, torch.sin(n * angle) / torch.sin(angle), torch.where(size == 1, sign * n, wide))
+    return torch.where(size < 1, torch.sin(n * angle) / torch.sin(angle), wide)
+
+
+def _chebyshev_beyond(x: Tensor, n: Tensor, p: Tensor) -> Tensor:
+    """p U_{n-1} - U_{n-2}, where p is the polynomial of degree 1. At -1 and 1, both are near n, so their difference is
+    written out. The parity of n - 1 is not computed from n - 1, which may be n in float32."""
+    parity = _parity(n)
+    value = p * _chebyshev_u(x, n, parity) - _chebyshev_u(x, n - 1, -parity)
+    at_ends = torch.where(x < 0, parity * ((p + 1) * n - 1), (p - 1) * n + 1)
+    return torch.where(x.abs() == 1, at_ends, value)
 
 
 def _chebyshev(first: Callable[[Tensor], Tensor]) -> Family:
@@ -50,7 +64,7 @@ def _chebyshev(first: Callable[[Tensor], Tensor]) -> Family:
         first,
         lambda k, x, p, before: 2 * x * p - before,
         steps=32,
-        beyond=lambda x, n, p: p * _chebyshev_u(x, n) - _chebyshev_u(x, n - 1),
+        beyond=_chebyshev_beyond,
     )
 
 
