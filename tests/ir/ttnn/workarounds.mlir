@@ -213,6 +213,18 @@ func.func @main(%a: tensor<2x3xi32>) -> tensor<2x3xi32> {
 
 // -----
 
+// The exponent may have more elements than the base.
+// CHECK-LABEL: @main(
+func.func @main(%a: tensor<1xi32>) -> tensor<2x3xi32> {
+  // CHECK: "ttnn.pow_scalar"(%arg0) {rhs = {I32 = {value = 3 : i64}}}
+  // CHECK: "ttnn.repeat"({{.*}}) {repeat_dims = array<i64: 2, 3>}
+  %0 = "ttir.full"() {shape = array<i64: 2, 3>, fill_value = 3 : i64} : () -> tensor<2x3xi32>
+  %1 = "ttir.pow"(%a, %0) : (tensor<1xi32>, tensor<2x3xi32>) -> tensor<2x3xi32>
+  return %1 : tensor<2x3xi32>
+}
+
+// -----
+
 // Integers are divided twice as floats, after the remainder with the sign of the dividend was subtracted.
 // CHECK-LABEL: @main(
 func.func @main(%a: tensor<2x3xi32>, %b: tensor<2x3xi32>) -> tensor<2x3xi32> {

@@ -105,8 +105,15 @@ def powers_of_integers(op: Op, b: Builder) -> Value | None:
     constant = producer(exponent, "ttnn.full")
     if legality.takes(op, base) or constant is None:
         return None
-    power = ods.attr(constant, "fill_value")["I32"]["value"]
-    return make(b, "pow_scalar", base, rhs=number(power)) if power >= 0 else None
+    power, sizes = ods.attr(constant, "fill_value")["I32"]["value"], shape(op.results[0])
+    if power < 0:
+        return None
+    powered = make(b, "pow_scalar", base, rhs=number(power))
+    own = [1] * (len(sizes) - len(shape(powered))) + shape(powered)
+    if own == sizes:
+        return powered
+    factors = [n if m == 1 else 1 for n, m in zip(sizes, own, strict=True)]  # the exponent has more elements
+    return make(b, "repeat", reshape(b, powered, own), repeat_dims=factors)
 
 
 @workaround("ttnn.divide")
