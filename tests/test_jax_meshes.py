@@ -8,7 +8,7 @@ jax = pytest.importorskip("jax", reason="the extra `jax` is not installed")
 
 import tt_torch  # noqa: E402
 import tt_torch.jax  # noqa: E402
-from tt_torch.errors import CompileError, DeviceError, ModuleFormatError, UnsupportedOpError  # noqa: E402
+from tt_torch.errors import CompileError, DeviceError, InexactError, ModuleFormatError, UnsupportedOpError  # noqa: E402
 from tt_torch.runtime import Device  # noqa: E402
 from tt_torch.wire.calls import op_histogram  # noqa: E402
 from tt_torch.wire.decode import decode  # noqa: E402
@@ -111,6 +111,26 @@ def test_gradients():
     gradient = jax.grad(lambda w, x: (function(x, w) ** 2).sum())
     expected = jax.grad(lambda w, x: ((jnp.tanh(x) @ w) ** 2).sum())(w, x)
     assert_equal(tt_torch.jax.compile(gradient, w, x)(w, x), expected)
+
+
+def constrained(x):
+    place = jax.sharding.NamedSharding(mesh_of((2, 2)), P("a", "b"))
+    return lax.with_sharding_constraint(lax.with_sharding_constraint(x, place) ** 2, place)
+
+
+@pytest.mark.parametrize("way", [mapped(lambda x: x**2, mesh_of((2, 2)), (P("a", "b"),), P("a", "b")), constrained])
+def test_wide_integers_of_any_chip_are_an_error(way, tmp_path):
+    """Here, the integers of the last chip leave 32 bits."""
+    with jax.enable_x64(True):
+        x = np.arange(16).reshape(4, 4)
+        compiled = tt_torch.jax.compile(way, x)
+        np.testing.assert_array_equal(compiled(x), x**2)
+        compiled.model.save(tmp_path / "mesh.ttpkg")
+        loaded = tt_torch.load(tmp_path / "mesh.ttpkg")
+        x[3, 3] = 2**17
+        for run in (compiled, lambda x: loaded(torch.from_numpy(x))):
+            with pytest.raises(InexactError, match=r"stablehlo.multiply \(.*test_jax_meshes.py:\d+\) leave"):
+                run(x)
 
 
 def lowered(function, *args):

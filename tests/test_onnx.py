@@ -288,7 +288,7 @@ def test_op_by_op(tmp_path: Path, depth: CompileDepth):
 
 @pytest.mark.parametrize("depth", [CompileDepth.STABLEHLO, CompileDepth.TTNN_IR])
 def test_below_execute_onnx_runtime_computes(depth: CompileDepth, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("tt_torch.onnx_compile.packaged", None)
+    monkeypatch.setattr("tt_torch.onnx_compile.packaged_module", None)
     program = compile_onnx(mlp(), CompilerConfig(compile_depth=depth))
     x = torch.randn(2, 3)
     torch.testing.assert_close(program(x), [torch.from_numpy(v) for v in run_model_proto(mlp(), x)])

@@ -16,9 +16,9 @@ from tt_torch.bringup.op_by_op import run_module
 from tt_torch.config import OP_BY_OP, CompileDepth, CompilerConfig
 from tt_torch.driver.compile import compile_module
 from tt_torch.driver.devices import Device
-from tt_torch.driver.onnx import packaged
+from tt_torch.driver.onnx import identifiers
 from tt_torch.driver.package.loading import LoadedModel, device_for
-from tt_torch.driver.stablehlo import TensorType, in_a_list, input_types
+from tt_torch.driver.stablehlo import TensorType, in_a_list, input_types, packaged_module
 from tt_torch.extras import require
 from tt_torch.mlir.onnx import input_names, onnx_to_stablehlo
 
@@ -70,7 +70,7 @@ def _runner(
     device: Device | None,
 ) -> Run:
     if config.compile_depth == CompileDepth.EXECUTE:
-        package = packaged(module, input_names(model), weights, config)
+        package = packaged_module(module, identifiers(input_names(model)), weights, config)
         compiled = LoadedModel(package, device or device_for(package, config))
         return lambda inputs: in_a_list(compiled(*inputs))
     if config.compile_depth == CompileDepth.TTNN_IR:

@@ -11,6 +11,7 @@ from edge_rows import BITS, TYPES, Row, named, rows
 from interpreter import interpreted
 
 from tt_torch.config import CompilerConfig
+from tt_torch.driver import stablehlo as driver_stablehlo
 from tt_torch.driver.stablehlo import compile_stablehlo, in_a_list
 from tt_torch.mlir.context import make_context
 
@@ -74,5 +75,7 @@ def differences(group: Sequence[Row]) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", TYPES)
-def test_all_ops_of_a_type(kind: str) -> None:
+def test_all_ops_of_a_type(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row that leaves 32 bits would make the call of all rows an error: see test_wide_stablehlo.py."""
+    monkeypatch.setattr(driver_stablehlo, "check_wide_integers", lambda module: [])
     assert not differences(rows(kind))

@@ -32,23 +32,23 @@ from tt_torch.tools.cli import app
 
 # Doubles both values until the first one is 100, and counts the steps. %w is read inside, and does not change.
 DOUBLING = """
-func.func @main(%x: tensor<f32>, %y: tensor<4xf32>, %w: tensor<4xf32>) -> (tensor<f32>, tensor<4xf32>, tensor<i64>) {
-  %zero = stablehlo.constant dense<0> : tensor<i64>
+func.func @main(%x: tensor<f32>, %y: tensor<4xf32>, %w: tensor<4xf32>) -> (tensor<f32>, tensor<4xf32>, tensor<i32>) {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
   %limit = stablehlo.constant dense<100.0> : tensor<f32>
   %0:4 = stablehlo.while(%a = %x, %b = %y, %c = %zero, %v = %w)
-      : tensor<f32>, tensor<4xf32>, tensor<i64>, tensor<4xf32>
+      : tensor<f32>, tensor<4xf32>, tensor<i32>, tensor<4xf32>
   cond {
     %p = stablehlo.compare LT, %a, %limit : (tensor<f32>, tensor<f32>) -> tensor<i1>
     stablehlo.return %p : tensor<i1>
   } do {
-    %one = stablehlo.constant dense<1> : tensor<i64>
-    %n = stablehlo.add %c, %one : tensor<i64>
+    %one = stablehlo.constant dense<1> : tensor<i32>
+    %n = stablehlo.add %c, %one : tensor<i32>
     %a2 = stablehlo.add %a, %a : tensor<f32>
     %b2 = stablehlo.multiply %b, %v : tensor<4xf32>
-    stablehlo.return %a2, %b2, %n, %v : tensor<f32>, tensor<4xf32>, tensor<i64>, tensor<4xf32>
+    stablehlo.return %a2, %b2, %n, %v : tensor<f32>, tensor<4xf32>, tensor<i32>, tensor<4xf32>
   }
   %sum = stablehlo.add %0#1, %0#3 : tensor<4xf32>
-  return %0#0, %sum, %0#2 : tensor<f32>, tensor<4xf32>, tensor<i64>
+  return %0#0, %sum, %0#2 : tensor<f32>, tensor<4xf32>, tensor<i32>
 }"""
 QR = """
 func.func @main(%x: tensor<3x4x4xf32>) -> (tensor<3x4x4xf32>, tensor<3x4xf32>) {
@@ -73,7 +73,7 @@ def expected(x: float, y: torch.Tensor, w: torch.Tensor) -> tuple[torch.Tensor, 
     steps = 0
     while x < 100:
         x, y, steps = x * 2, y * w, steps + 1
-    return torch.tensor(x), y + w, torch.tensor(steps)
+    return torch.tensor(x), y + w, torch.tensor(steps, dtype=torch.int32)
 
 
 def test_a_loop_on_a_value(doubling: LoadedModel) -> None:
@@ -111,8 +111,8 @@ def test_results_have_memory_of_their_own(doubling: LoadedModel) -> None:
     assert x == 200
     text = DOUBLING.replace("%sum = stablehlo.add %0#1, %0#3 : tensor<4xf32>\n", "").replace("%sum", "%0#1")
     text = text.replace("return %0#0, %0#1, %0#2 :", "return %0#0, %0#1, %0#2, %0#1, %0#3 :")
-    text = text.replace("tensor<i64>) {", "tensor<i64>, tensor<4xf32>, tensor<4xf32>) {", 1)
-    text = text.replace("tensor<4xf32>, tensor<i64>\n}", "tensor<4xf32>, tensor<i64>, tensor<4xf32>, tensor<4xf32>\n}")
+    text = text.replace("tensor<i32>) {", "tensor<i32>, tensor<4xf32>, tensor<4xf32>) {", 1)
+    text = text.replace("tensor<4xf32>, tensor<i32>\n}", "tensor<4xf32>, tensor<i32>, tensor<4xf32>, tensor<4xf32>\n}")
     for start in (3.0, 200.0):
         results = tt_torch.compile_stablehlo(text)(torch.tensor(start), y, w)
         assert len({part.data_ptr() for part in (*results, y, w)}) == 7

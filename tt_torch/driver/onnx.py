@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
-from torch_mlir import ir
 
 from tt_torch.config import CompilerConfig
 from tt_torch.driver.devices import Device
@@ -25,7 +24,6 @@ from tt_torch.errors import CompileError
 from tt_torch.mlir.onnx import input_names, onnx_to_stablehlo, read_onnx
 from tt_torch.mlir.onnx_given import check_model, check_sizes
 from tt_torch.mlir.onnx_sizes import Shapes, named_dimensions
-from tt_torch.mlir.stablehlo.wide_integers import check_wide_integers
 
 if TYPE_CHECKING:
     import onnx
@@ -60,17 +58,10 @@ def compile_onnx(
 
     def compiled(member: Mapping[str, int]) -> Package:
         module, weights = onnx_to_stablehlo(model, chosen, constants, shapes, member)
-        return packaged(module, names, weights, chosen)
+        return packaged_module(module, identifiers(names), weights, chosen)
 
     package = compiled({}) if sizes is None else _together(_family(model, names, sizes), compiled)
     return LoadedModel(package, device or device_for(package, chosen))
-
-
-def packaged(
-    module: ir.Module, names: Sequence[str], weights: Mapping[str, torch.Tensor], config: CompilerConfig
-) -> Package:
-    """The package of a model's module, whose calls are exact or raise InexactError. The inputs have the `names`."""
-    return packaged_module(module, identifiers(names), weights, config, check_wide_integers(module))
 
 
 def _family(model: onnx.ModelProto, names: Sequence[str], sizes: Mapping[str, Sequence[int]]) -> Family:

@@ -36,9 +36,10 @@ from tt_torch.mlir.splitting import split
 from tt_torch.mlir.stablehlo.dtypes import DTYPES
 from tt_torch.mlir.stablehlo.manual import WHOLE
 from tt_torch.mlir.stablehlo.shardy_passes import shardings_of
+from tt_torch.mlir.stablehlo.wide_integers import check_wide_integers
 from tt_torch.mlir.types import Value
 from tt_torch.runtime import Binary
-from tt_torch.runtime.mesh import Sharding, whole_shape
+from tt_torch.runtime.mesh import REPLICATED, Sharding, whole_shape
 
 # The device has 32 bits for these.
 LARGEST = torch.finfo(torch.float32).max
@@ -60,9 +61,10 @@ def compile_stablehlo(
     these, or a module of torch-mlir or of JAX. The program is `main`, or the only public function. The result
     takes tensors in the order of its arguments, or by the names `arg0`, `arg1` and so on. It returns a tensor, or a
     tuple if the program has no or several results. A call with a 64-bit number beyond the range of 32 bits raises
-    InexactError. Environment variables override `config`. Raises ModuleFormatError for another source,
-    UnsupportedOpError for an op that the device does not support, and CompileError for a type that PyTorch's tensors do
-    not have. The program of one chip of a mesh also raises CompileError.
+    InexactError, and so does a call in which an op makes such an integer. Environment variables override `config`.
+    Raises ModuleFormatError for another source, UnsupportedOpError for an op that the device does not support, and
+    CompileError for a type that PyTorch's tensors do not have. The program of one chip of a mesh also raises
+    CompileError.
 
     Parts that each chip computes by itself (`sdy.manual_computation`, JAX's `shard_map`) make it a program for a mesh,
     which takes and returns whole tensors. Then `device` has as many chips. Annotations that split values over several
@@ -84,19 +86,18 @@ def packaged_module(
     names: Sequence[str],
     weights: Mapping[str, torch.Tensor],
     config: CompilerConfig,
-    wide: Sequence[str] = (),
 ) -> Package:
     """Compiles a module, which is changed on the way. `config` has the overrides of the environment.
 
-    The first arguments of `main` have the `names`, and the last ones are the `weights`, in their order. `wide` has the
-    nodes of the last result, if `check_wide_integers` has added this result.
+    The first arguments of `main` have the `names`, and the last ones are the `weights`, in their order. A call of the
+    package is exact for 64-bit integers, or raises InexactError.
     """
     if config.compile_depth != CompileDepth.EXECUTE:
         raise CompileError(
             f"nothing was compiled: compile_depth is {config.compile_depth.name}, which is below EXECUTE"
         )
     types, results = input_types(module), [(tuple(x.type.shape), _dtype(x)) for x in returned(module)]
-    results = results[:-1] if wide else results
+    wide = check_wide_integers(module)
     mesh, placed = mesh_of(module.operation), shardings_of(module)
     roles = argument_kinds(main(module))[: len(names)] + ["parameter"] * len(weights)
     with module.context:
@@ -113,8 +114,12 @@ def packaged_module(
     if MAIN in programs:
         results = _static(programs[MAIN].binary, results)
     if placed:
-        programs[MAIN].shardings = placed
         types, results = (_whole(mesh, *each) for each in zip((types, results), placed, strict=True))
+    if wide and mesh != (1, 1):
+        inputs_placed, results_placed = placed or ([REPLICATED] * len(types), [REPLICATED] * len(results))
+        placed = inputs_placed, [*results_placed, (0, 1)]  # the numbers of all chips
+    if placed:
+        programs[MAIN].shardings = placed
     tensors = {f"program/{x}": torch.frombuffer(bytearray(programs[x].binary), dtype=torch.uint8) for x in programs}
     tensors |= {f"weight/{name}": x for name, x in weights.items()}
     inputs = [(False, name) for name in names] + [(True, name) for name in weights]

@@ -17,9 +17,9 @@ INTEGERS = -(2**31), 2**31  # the range of seeds
 
 
 def require_in_32_bits(number: torch.Tensor, *nodes: str) -> None:
-    """Raises InexactError if the number of a node is not 0, because its 64-bit integers left 32 bits. Raises
-    BinaryFormatError for a number that no node has, which a changed file may give."""
-    place = int(number) if number.numel() == 1 else -1
+    """Raises InexactError if the number of a node is not 0, because its 64-bit integers left 32 bits. Each chip of a
+    mesh gives such a number. Raises BinaryFormatError for a number that no node has, which a changed file may give."""
+    place = int(number.max()) if number.numel() else -1
     if not 0 <= place <= len(nodes):
         raise BinaryFormatError("a check of 64-bit integers has another result than the number of a node")
     if place:

@@ -20,7 +20,6 @@ from tt_torch.mlir.onnx_folding import constant, first_result, graphs, reads
 from tt_torch.mlir.stablehlo.build import compared, make, reshaped
 from tt_torch.mlir.stablehlo.build import constant as constant_of
 from tt_torch.mlir.stablehlo.flatten import inline_calls
-from tt_torch.mlir.stablehlo.wide_integers import WIDE_NODES, check_wide_integers
 from tt_torch.mlir.user_ops import CustomCall, is_call
 
 if TYPE_CHECKING:
@@ -171,12 +170,11 @@ def write_loops(module: ir.Module, loops: Sequence[Loop], bodies: Sequence[ir.Mo
             loop, body = loops[number], bodies[number]
             carried = [x.type for x in op.operands][2 : 2 + loop.carried]
             changed = [str(x.type) for x in returned(body)[1:]]
-            wide = check_wide_integers(body)
             if changed != [str(kind) for kind in carried]:
                 what = f"its body makes {', '.join(changed)} of {', '.join(map(str, carried))}"
                 raise refused(loop.node, f"{what}; the carried values must keep their shapes and types")
             with ir.InsertionPoint(op), op.location:
-                _write_loop(op, _function(module, body, f"loop{number}"), carried, wide)
+                _write_loop(op, _function(module, body, f"loop{number}"), carried)
 
 
 def _function(module: ir.Module, body: ir.Module, name: str) -> str:
@@ -192,15 +190,13 @@ def _function(module: ir.Module, body: ir.Module, name: str) -> str:
     return name
 
 
-def _write_loop(op: ir.Operation, function: str, carried: Sequence[ir.Type], wide: Sequence[str]) -> None:
-    """Replaces the call, whose operands are the limit, the first condition, the carried values and the others. If the
-    body has nodes that may leave 32 bits, the loop carries the number of one that did, too."""
+def _write_loop(op: ir.Operation, function: str, carried: Sequence[ir.Type]) -> None:
+    """Replaces the call, whose operands are the limit, the first condition, the carried values and the others."""
     limit, going = (reshaped(x, []) for x in list(op.operands)[:2])
     values, count = list(op.operands)[2:], len(carried)
-    step, number = (ir.RankedTensorType.get([], ir.IntegerType.get_signless(width)) for width in (64, 32))
-    kinds = [step, going.type, *carried, *[number] * bool(wide)]
-    numbers = [constant_of(number, np.array(0, np.int32))] if wide else []
-    operands = [constant_of(step, np.array(0)), going, *values[:count], *numbers]
+    step = ir.RankedTensorType.get([], ir.IntegerType.get_signless(64))
+    kinds = [step, going.type, *carried]
+    operands = [constant_of(step, np.array(0)), going, *values[:count]]
     made = ir.Operation.create("stablehlo.while", kinds, operands, regions=2)
     condition, body = (ir.Block.create_at_start(region, kinds) for region in made.regions)
     with ir.InsertionPoint(condition):
@@ -209,11 +205,7 @@ def _write_loop(op: ir.Operation, function: str, carried: Sequence[ir.Type], wid
     with ir.InsertionPoint(body):
         given = list(body.arguments)[: 2 + count]
         new = list(call(function, [*given, *values[count:]], kinds[1:]).results)
-        if wide:
-            new[-1] = make("maximum", number, new[-1], body.arguments[-1])
         ir.Operation.create("stablehlo.return", [], [make("add", step, given[0], constant_of(step, np.array(1))), *new])
-    if wide:
-        made.attributes[WIDE_NODES] = ir.ArrayAttr.get([ir.StringAttr.get(name) for name in wide])
     for old, result in zip(op.results, list(made.results)[2:], strict=False):
         old.replace_all_uses_with(result)
     op.erase()

@@ -54,7 +54,7 @@ def flatten(module: ir.Module, known: Callable[[Op], bool], ops: Container[str])
     if any(op.name not in ops or any(map(is_complex, op.results)) for op in chlo):
         run_native(module, "func.func(chlo-legalize-to-stablehlo)")
     with module.context:
-        reduce_by_slices(main(module))
+        reduce_by_slices(body)
         compute_by_pytorch(main(module), MOST_OPS)
     if has_complex(body):
         run_native(module, "func.func(stablehlo-complex-math-expander)")

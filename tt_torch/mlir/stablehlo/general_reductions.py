@@ -16,7 +16,7 @@ from torch_mlir import ir
 from tt_torch.mlir.stablehlo import attrs
 from tt_torch.mlir.stablehlo.bodies import applied, combining, is_elementwise, only_op
 from tt_torch.mlir.stablehlo.build import broadcast, compared, constant, joined, make, padded, reshaped, sliced
-from tt_torch.mlir.types import Function, Value
+from tt_torch.mlir.types import Value
 
 COMBINED = {"add", "multiply", "maximum", "minimum", "and", "or", "xor"}  # bodies with which the device has reductions
 LARGEST_WINDOW = 128  # elements of a window of select_and_scatter, each of which takes some ops
@@ -24,9 +24,10 @@ Values = list[Value]
 REDUCE, WINDOWS, SCATTER = "stablehlo.reduce", "stablehlo.reduce_window", "stablehlo.select_and_scatter"
 
 
-def reduce_by_slices(function: Function) -> None:
-    """Replaces reductions whose bodies are more than one op for each operand, or compute complex numbers."""
-    for op in [op.operation for op in function.regions[0].blocks[0].operations]:
+def reduce_by_slices(body: ir.Block) -> None:
+    """Replaces the reductions of a block whose bodies are more than one op for each operand, or compute complex
+    numbers."""
+    for op in [op.operation for op in body.operations]:
         if not (rule := _rule(op)) or not all(map(is_elementwise, op.regions)):
             continue
         with ir.InsertionPoint(op), op.location:

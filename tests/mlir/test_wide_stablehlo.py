@@ -1,0 +1,103 @@
+"""64-bit integers of StableHLO programs: a call has the interpreter's values, or its error names an op that leaves 32
+bits."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+import torch
+from interpreter import interpreted
+from wide_programs import SIZE, program
+
+from tt_torch.driver.stablehlo import compile_stablehlo, in_a_list
+from tt_torch.errors import InexactError
+
+LOWEST = {"i64": -(2**31), "ui64": 0}
+DTYPES = {"i64": torch.int64, "ui64": torch.uint64}
+
+
+def checks(text: str) -> int:
+    return len(compile_stablehlo(text)._package.manifests[0].checks)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 14, 23, 31, 34, 51, 90])
+def test_random_programs(seed: int) -> None:
+    text, kind = program(seed)
+    rng, low = random.Random(seed), LOWEST[kind]
+    compiled, results = compile_stablehlo(text), 0
+    for size in (1, 3, 200, 2**15, 2**31 - 1):
+        drawn = [[rng.randint(max(low, -size), size) for _ in range(SIZE)] for _ in "xy"]
+        given = [torch.tensor(each, dtype=DTYPES[kind]) for each in drawn]
+        expected = [x.tolist() for x in interpreted(text, given)]
+        try:
+            got = [x.tolist() for x in in_a_list(compiled(*given))]
+        except InexactError:
+            continue
+        assert got == expected, drawn
+        results += 1
+    assert results
+
+
+BRANCHES = """func.func @main(%c: tensor<i1>, %x: tensor<i64>) -> tensor<i64> {
+  %0 = "stablehlo.if"(%c) ({
+    %1 = stablehlo.multiply %x, %x : tensor<i64>
+    stablehlo.return %1 : tensor<i64>
+  }, { stablehlo.return %x : tensor<i64> }) : (tensor<i1>) -> tensor<i64>
+  return %0 : tensor<i64>
+}"""
+
+
+def test_only_the_branch_that_runs_is_checked() -> None:
+    """Although the device computes both."""
+    compiled, x = compile_stablehlo(BRANCHES), torch.tensor(2**20)
+    assert compiled(torch.tensor(False), x) == 2**20 and compiled(torch.tensor(True), x // 64) == 2**28
+    with pytest.raises(InexactError, match=r"stablehlo.multiply \(loc\(\"-\":3:10\)\) leave"):
+        compiled(torch.tensor(True), x)
+
+
+ENDLESS = """func.func @main(%x: tensor<i64>) -> tensor<i64> {
+  %0 = stablehlo.while(%i = %x) : tensor<i64> cond {
+    %end = stablehlo.constant dense<-1> : tensor<i64>
+    %square = stablehlo.multiply %i, %i : tensor<i64>
+    %1 = stablehlo.compare NE, %square, %end : (tensor<i64>, tensor<i64>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  } do {
+    %1 = stablehlo.add %i, %i : tensor<i64>
+    stablehlo.return %1 : tensor<i64>
+  }
+  return %0 : tensor<i64>
+}"""
+
+
+def test_a_loop_ends_at_a_wide_integer() -> None:
+    """Its condition, on integers that wrap, would stay true for ever."""
+    with pytest.raises(InexactError, match=r"stablehlo.multiply \(loc\(\"-\":4:15\)\) leave"):
+        compile_stablehlo(ENDLESS)(torch.tensor(3))
+
+
+def test_programs_that_need_no_check() -> None:
+    """Counters of loops, remainders, x / 0, and hashes of which only 32 bits are read."""
+    counted = ENDLESS.replace("multiply", "minimum").replace("NE, %square", "LT, %i")
+    counted = counted.replace("add %i, %i", "add %i, %one")
+    assert checks(counted.replace("  } do {", "  } do {\n    %one = stablehlo.constant dense<1> : tensor<i64>")) == 0
+    body = """func.func @main(%x: tensor<2xui64>, %y: tensor<2xui64>) -> (tensor<2xui64>, tensor<2xui32>) {
+      %c = stablehlo.constant dense<1000> : tensor<2xui64>
+      %0 = stablehlo.remainder %x, %c : tensor<2xui64>
+      %1 = stablehlo.multiply %0, %c : tensor<2xui64>
+      %2 = stablehlo.multiply %x, %y : tensor<2xui64>
+      %3 = stablehlo.convert %2 : (tensor<2xui64>) -> tensor<2xui32>
+      %4 = stablehlo.and %2, %c : tensor<2xui64>
+      return %4, %3 : tensor<2xui64>, tensor<2xui32>
+    }"""
+    assert checks(body) == 0
+    x = [2**32 - 1, 2**20 + 7]
+    masked, low = compile_stablehlo(body)(*[torch.tensor(x, dtype=torch.uint64)] * 2)
+    assert masked.tolist() == [a * a & 1000 for a in x] and low.tolist() == [a * a % 2**32 for a in x]
+    divided = compile_stablehlo(
+        "func.func @main(%x: tensor<2xi64>, %y: tensor<2xi64>) -> tensor<2xi64> {\n"
+        "%0 = stablehlo.divide %x, %y : tensor<2xi64>\nreturn %0 : tensor<2xi64>\n}"
+    )
+    assert divided(torch.tensor([7, 7]), torch.tensor([0, -2])).tolist() == [-1, -3]
+    with pytest.raises(InexactError, match=r"stablehlo.divide"):
+        divided(torch.tensor([7, -(2**31)]), torch.tensor([0, -1]))
