@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 import tt_torch
 from tt_torch.errors import CompileError, InputShapeError, UnsupportedOpError
+from tt_torch.mlir import onnx_given
 from tt_torch.onnx_compile import prepare_inference_session
 from tt_torch.tools.cli import app
 
@@ -205,10 +206,12 @@ def net(rows: Dimension, columns: Dimension) -> onnx.ModelProto:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
 
 
-def test_a_program_for_each_size(tmp_path: Path) -> None:
-    """The programs share the weight. A package has all of them. Another size is an error."""
-    model = net("batch", "columns")
+def test_a_program_for_each_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The programs share the weight, which is checked once. A package has all of them. Another size is an error."""
+    model, checked = net("batch", "columns"), list[str]()
+    monkeypatch.setattr(onnx_given, "_check_value", lambda name, value: checked.append(name))
     compiled = tt_torch.compile_onnx(model, sizes={"batch": (4, 1), "columns": [2, 5]})
+    assert len(checked) == len(set(checked)) > 0
     compiled.save(tmp_path / "net.ttpkg")
     session = prepare_inference_session(model)
     for run in (compiled, tt_torch.load(tmp_path / "net.ttpkg")):

@@ -21,6 +21,7 @@ from tt_torch.driver.package.loading import LoadedModel, device_for
 from tt_torch.driver.stablehlo import TensorType, in_a_list, input_types, packaged_module
 from tt_torch.extras import require
 from tt_torch.mlir.onnx import input_names, onnx_to_stablehlo
+from tt_torch.mlir.onnx_given import check_model
 
 if TYPE_CHECKING:
     import onnx
@@ -57,6 +58,7 @@ def compile_onnx(
     ONNX packages are not installed.
     """
     config = (compiler_config or CompilerConfig()).for_compilation(of_pytorch=False)
+    check_model(model_proto)
     module, weights = onnx_to_stablehlo(model_proto, config)
     inputs = dict(zip(input_names(model_proto), input_types(module), strict=False))  # the weights follow
     return OnnxProgram(inputs, _runner(model_proto, module, weights, config, device))

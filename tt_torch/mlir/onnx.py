@@ -26,7 +26,7 @@ from tt_torch.mlir.functions import main, mark_arguments
 from tt_torch.mlir.guard import run_guarded
 from tt_torch.mlir.onnx_casts import cast_constants, outline_casts, write_casts
 from tt_torch.mlir.onnx_corrections import correct, refill
-from tt_torch.mlir.onnx_given import Given, check_arguments, check_model
+from tt_torch.mlir.onnx_given import Given, check_arguments
 from tt_torch.mlir.onnx_loops import Loop, outline_loops, take_loops_out, write_loops
 from tt_torch.mlir.onnx_preparing import prepared
 from tt_torch.mlir.onnx_rewrites import rewrite
@@ -55,14 +55,11 @@ def onnx_to_stablehlo(
 ) -> tuple[ir.Module, dict[str, torch.Tensor]]:
     """The StableHLO of a model, and its weights by name, which are the last arguments of `main`.
 
-    `model` is not changed. `constants` has the values of some inputs, `shapes` has the shapes of inputs with open
-    dimensions, and `sizes` has the sizes of dimensions with names. Raises CompileError for a dimension that stays open,
-    UnsupportedOpError for an op that torch-mlir does not know, and ExtraMissingError if the package `onnx` is not
-    installed.
+    `model` must have passed `check_model`, and is not changed. `constants` has the values of some inputs, `shapes` has
+    the shapes of inputs with open dimensions, and `sizes` has the sizes of dimensions with names. Raises CompileError
+    for a dimension that stays open, and UnsupportedOpError for an op that torch-mlir does not know.
     """
-    onnx_package()
     given = Given({} if constants is None else constants, {} if shapes is None else shapes, sizes)
-    check_model(model)
     check_arguments(given)
     weights = _weights(model.graph)
     return _lowered(model, weights, config, given), _tensors(weights)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from tt_torch.errors import CompileError
+from tt_torch.extras import require
 from tt_torch.mlir.onnx_folding import graphs
 
 if TYPE_CHECKING:
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
 
 
 def check_model(model: Any) -> None:
-    """Raises CompileError for an object that is no model, and for a model with a value that cannot be read."""
+    """Raises CompileError for an object that is no model, and for a model with a value that cannot be read. Raises
+    ExtraMissingError if the package `onnx` is not installed."""
+    require("onnx")
     from onnx import ModelProto
 
     if not isinstance(model, ModelProto):
