@@ -206,9 +206,10 @@ SPECS = {
     "rng": _op(f"%l = stablehlo.constant dense<1.0> : {SF}\n%u = stablehlo.constant dense<1.0> : {SF}\n%s = "
         f"stablehlo.constant dense<[2, 3]> : tensor<2xi64>\n%0 = stablehlo.rng %l, %u, %s, distribution = UNIFORM : "
         f"({SF}, {SF}, tensor<2xi64>) -> {F}", F, expected=lambda: torch.ones(2, 3)),
-    "rng_bit_generator": _op("%s = stablehlo.constant dense<[30064771077, 4294967305]> : tensor<2xui64>\n%n, %0 = "
-        "stablehlo.rng_bit_generator %s, algorithm = THREE_FRY : (tensor<2xui64>) -> (tensor<2xui64>, tensor<5xui64>)",
-        "tensor<5xui64>", expected=lambda: torch.tensor([2922930575, 932473556, 422555631, 3580238274, 151113864])),
+    "rng_bit_generator": _op("%s = stablehlo.constant dense<[30064771077, 4294967305]> : tensor<2xui64>\n%n, %r = "
+        "stablehlo.rng_bit_generator %s, algorithm = THREE_FRY : (tensor<2xui64>) -> (tensor<2xui64>, tensor<5xui64>)\n"
+        "%0 = stablehlo.convert %r : (tensor<5xui64>) -> tensor<5xui32>", "tensor<5xui32>",
+        expected=lambda: torch.tensor([2922930575, 932473556, 422555631, 3580238274, 151113864])),
     "scatter": _op(f'%0 = "stablehlo.scatter"(%a, %b, %c) {ADD} {{scatter_dimension_numbers = #stablehlo.scatter<'
         f"inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}} : ({V}, "
         f"tensor<2x1xi32>, tensor<2xf32>) -> {V}", V, V, "tensor<2x1xi32>", "tensor<2xf32>"),

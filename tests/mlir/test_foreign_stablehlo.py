@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from foreign_programs import CALL, TT, Program, check, i32, randn, run
 
+from tt_torch.driver.stablehlo import compile_stablehlo
 from tt_torch.errors import UnsupportedOpError
 
 # --- functions, composites that the compiler does not know, branches
@@ -132,14 +133,13 @@ for algorithm, numbers, counter in (("THREE_FRY", THREE_FRY, 7), ("DEFAULT", THR
             )
         ]
 
-# All 64 bits of a constant are used. The device has only the lower words of 64-bit results.
+# All 64 bits of a constant are used. The device has only the lower words of 64-bit numbers.
 WIDE = """
 %s = stablehlo.constant dense<[30064771077, 4294967305]> : tensor<2xui64>
-%n, %0 = stablehlo.rng_bit_generator %s, algorithm = THREE_FRY : (tensor<2xui64>) -> (tensor<2xui64>, tensor<5xui64>)"""
+%n, %0 = stablehlo.rng_bit_generator %s, algorithm = THREE_FRY : (tensor<2xui64>) -> (tensor<2xui64>, tensor<5xui64>)
+%1 = stablehlo.convert %0 : (tensor<5xui64>) -> tensor<5xui32>"""
 LOWER = torch.tensor([2922930575, 932473556, 422555631, 3580238274, 151113864])
-PROGRAMS += [
-    Program("64 bits", WIDE, "%n, %0 : tensor<2xui64>, tensor<5xui64>", (), lambda: (torch.tensor([5, 14]), LOWER))
-]
+PROGRAMS += [Program("64 bits", WIDE, "%1 : tensor<5xui32>", (), lambda: LOWER)]
 
 # --- quantized values
 
@@ -386,3 +386,11 @@ def test_other_integers_beyond_32_bits_are_refused() -> None:
     total = Program("add", BEYOND.format(2**40, "add"), "%0 : tensor<i32>", (i32(7)[0],), lambda _: ())
     with pytest.raises(UnsupportedOpError, match="integers of 32 bits"):
         run(total)
+
+
+@pytest.mark.parametrize("result", ["%n : tensor<2xui64>", "%0 : tensor<5xui64>"])
+def test_random_bits_that_the_device_lacks_are_refused(result: str) -> None:
+    """The upper words of a state or of numbers would be zeros."""
+    text = f"func.func @main() -> {result.partition(' : ')[2]} {{{WIDE}\nreturn {result}\n}}"
+    with pytest.raises(UnsupportedOpError, match=r"rng_bit_generator[\s\S]*only the low 32 bits are read"):
+        compile_stablehlo(text)

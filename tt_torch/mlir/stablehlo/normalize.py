@@ -91,7 +91,7 @@ def _keep_large_numbers(block: ir.Block) -> None:
         if (
             op.name == "stablehlo.and"
             and element_name(op.results[0]) in ("i64", "ui64")
-            and _low_bits_read(op.results[0])
+            and low_bits_read(op.results[0])
         ):
             with ir.InsertionPoint(op):
                 for i, mask in enumerate(list(op.operands)):
@@ -102,12 +102,12 @@ def _keep_large_numbers(block: ir.Block) -> None:
                     op.operands[0] = number
 
 
-def _low_bits_read(value: Value) -> bool:
+def low_bits_read(value: Value) -> bool:
     """Whether only the low 32 bits of a 64-bit integer matter: all its readers convert it to a shorter integer."""
     readers = [use.owner.operation for use in value.uses]
     moved = [op.results[0] for op in readers if op.name in MOVES[:2]]
     narrow = [op for op in readers if op.name == "stablehlo.convert" and element_name(op.results[0]) in NARROW_INTEGERS]
-    return len(readers) == len(moved) + len(narrow) and all(map(_low_bits_read, moved))
+    return len(readers) == len(moved) + len(narrow) and all(map(low_bits_read, moved))
 
 
 def _low_bits(value: Value) -> Value:

@@ -1,7 +1,7 @@
 """The 64-bit state of `stablehlo.rng_bit_generator` becomes pairs of 32-bit words, because the device has 32 bits.
 
-All bits are kept if the state comes from words or from a constant. Otherwise only the lower 32 bits exist, because
-64-bit integers have only these on the device.
+All bits are kept if the state comes from words or from a constant. Otherwise its upper words are zero, because 64-bit
+integers have only 32 bits on the device. A new state is read as words, and of other results only the lower words.
 """
 
 from __future__ import annotations
@@ -9,15 +9,24 @@ from __future__ import annotations
 import numpy as np
 from torch_mlir import ir
 
+from tt_torch.mlir.context import unsupported
 from tt_torch.mlir.rules import producer
 from tt_torch.mlir.stablehlo import attrs
 from tt_torch.mlir.stablehlo.build import again, constant, joined, make, sliced
+from tt_torch.mlir.stablehlo.normalize import element_name, low_bits_read
 
 
 def states_to_words(body: ir.Block) -> None:
-    """Changes states from (n) ui64 to (n, 2) ui32. Notes the type of the numbers, which the new types do not show."""
+    """Changes states from (n) ui64 to (n, 2) ui32. Notes the type of the numbers, which the new types do not show.
+
+    Raises UnsupportedOpError if more than the lower words of 64-bit results are read.
+    """
     for op in [op.operation for op in body.operations if op.operation.name == "stablehlo.rng_bit_generator"]:
         state, numbers = op.results
+        for result in op.results:
+            as_words = all(use.owner.operation.name == "stablehlo.bitcast_convert" for use in result.uses)
+            if element_name(result) in ("i64", "ui64") and not (as_words or low_bits_read(result)):
+                raise unsupported(op, "stablehlo-to-ttir", "64-bit results of which only the low 32 bits are read")
         if str(state.type.element_type) == "ui64" and isinstance(numbers.type.element_type, ir.IntegerType):
             with ir.InsertionPoint(op), op.location:
                 _replace(op)
