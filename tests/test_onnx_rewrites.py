@@ -264,3 +264,41 @@ def test_powers_of_integers(kind: str) -> None:
     compared(nodes, inputs, results=[*(f"x to {e}" for e in exponents[:-1]), "x to float", "x to e"])
     inverse = {"x": x[[0, 1, 3, 4]], "e": np.array([-2, -1, -3, -3], kind)}
     compared([node("Pow", ["x", "e"], ["y"])], inverse)
+
+
+def test_pieces_of_signals() -> None:
+    """ONNX Runtime has no transform of a complex signal with a window."""
+    signals = {"real": X.reshape(2, 60, 1), "complex": X.reshape(2, 30, 2), "window": np.hanning(16).astype("float32")}
+    nodes, names = [value("7", 7), value("16", 16), value("5", 5)], []
+    for signal, onesided, given in itertools.product(("real", "complex"), (1, 0), ("window", "16", "5")):
+        if signal == "real" or not onesided:
+            operands = ["window"] if given == "window" else ["", given]
+            names.append(f"{signal} {onesided} {given}")
+            nodes.append(node("STFT", [signal, "7", *operands], [names[-1]], names[-1], onesided=onesided))
+    model = model_of(nodes, signals, names, opset=17)
+    results = compile_onnx(model)(*map(torch.from_numpy, signals.values()))
+    for got, want in zip(results, ReferenceEvaluator(model).run(names, signals), strict=True):
+        np.testing.assert_allclose(got.numpy(), want, rtol=1e-4, atol=1e-5)
+
+
+def test_bits_of_numbers() -> None:
+    types = onnx.TensorProto
+    kept = {"f": X[0, 0], "i": np.array([-1, 1 << 30, 5], "int32"), "b": np.array([1, 0, 1], bool)}
+    forms = [("f", types.INT32), ("f", types.UINT32), ("i", types.FLOAT), ("i", types.UINT32), ("b", types.UINT8)]
+    nodes = [node("BitCast", [x], [f"y{i}"], to=to) for i, (x, to) in enumerate(forms)]
+    model = model_of(nodes, kept, names := [f"y{i}" for i in range(len(forms))], opset=26)
+    results = compile_onnx(model)(*map(torch.from_numpy, kept.values()))
+    for got, want in zip(results, ReferenceEvaluator(model).run(names, kept), strict=True):
+        assert got.numpy().dtype == want.dtype and got.numpy().tobytes() == want.tobytes()
+    with pytest.raises(UnsupportedOpError, match=r"onnx.BitCast"):
+        compile_onnx(
+            model_of([node("BitCast", ["d"], ["y"], to=types.INT64)], {"d": X.astype("float64")}, ["y"], opset=26)
+        )
+
+
+def test_words_are_refused_by_name() -> None:
+    given = {"pool_int64s": [2, 3, 5, 4], "ngram_counts": [0, 2], "ngram_indexes": [0, 1, 2], "mode": "TF"}
+    given |= {"min_gram_length": 1, "max_gram_length": 1, "max_skip_count": 0}
+    words = node("TfIdfVectorizer", ["x"], ["y"], "words", **given)
+    with pytest.raises(UnsupportedOpError, match=r"onnx.TfIdfVectorizer[\s\S]*'words'"):
+        compile_onnx(model_of([words], {"x": np.array([2, 3, 2], "int32")}, ["y"], opset=9))

@@ -1,6 +1,7 @@
 """Unsigned integers and int16 in ONNX models. torch-mlir refuses casts to most of them, and unsigned constants.
 
-The casts cross torch-mlir as calls, and become converts. The constants are casts of constants of int64.
+The casts cross torch-mlir as calls, and become converts. So does BitCast, which torch-mlir does not know, for types of
+at most 32 bits: the device lacks the upper bits of 64-bit types. The constants are casts of constants of int64.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ from tt_torch.mlir import ods
 from tt_torch.mlir.functions import block, main, replace
 from tt_torch.mlir.onnx_corrections import UNSIGNED, refill
 from tt_torch.mlir.onnx_folding import constant
+from tt_torch.mlir.stablehlo.normalize import element_name
 from tt_torch.mlir.user_ops import CustomCall, is_call, outline
 
 if TYPE_CHECKING:
     import onnx
 
-TARGET = "tt_torch.cast"
+TARGET, BITS = "tt_torch.cast", "tt_torch.bitcast"
 OPSET = "torch.onnx_meta.opset_version"
 ELEMENTS = ("si16", "ui8", "ui16", "ui32", "ui64")
 
@@ -55,12 +57,19 @@ def _cast(name: str, value: onnx.TensorProto, node: str) -> list[onnx.NodeProto]
 
 
 def outline_casts(module: ir.Module) -> None:
-    """Replaces the nodes Cast of an imported model that torch-mlir refuses."""
-    ops = [op.operation for op in block(main(module)).operations]
-    casts = [op for op in ops if op.name == "torch.operator" and ods.attr(op, "name") == "onnx.Cast"]
-    for number, op in enumerate(casts):
-        if str(op.results[0].type).rstrip(">").rpartition(",")[2] in ELEMENTS:
+    """Replaces the nodes Cast of an imported model that torch-mlir refuses, and the nodes BitCast."""
+    ops = [op.operation for op in block(main(module)).operations if op.operation.name == "torch.operator"]
+    for number, op in enumerate(ops):
+        name, to = ods.attr(op, "name"), _element(op.results[0])
+        if name == "onnx.Cast" and to in ELEMENTS:
             outline_node(op, CustomCall(TARGET, {}), f"cast{number}", module)
+        elif name == "onnx.BitCast" and not any("64" in x for x in (to, _element(op.operands[0]))):
+            outline_node(op, CustomCall(BITS, {}), f"cast{number}", module)
+
+
+def _element(value: ir.Value) -> str:
+    """The element type of a tensor of the torch dialect."""
+    return str(value.type).rstrip(">").rpartition(",")[2]
 
 
 def outline_node(op: ir.Operation, call: CustomCall, symbol: str, module: ir.Module) -> None:
@@ -71,8 +80,10 @@ def outline_node(op: ir.Operation, call: CustomCall, symbol: str, module: ir.Mod
 
 
 def write_casts(module: ir.Module) -> None:
-    """Writes the calls as StableHLO."""
+    """Writes the calls as StableHLO. A boolean has the bits of 0 or 1."""
     for op in [op.operation for op in block(main(module)).operations]:
-        if is_call(op, TARGET):
+        if is_call(op, TARGET) or is_call(op, BITS):
+            boolean = "i1" in [element_name(x) for x in (op.operands[0], op.results[0])]
+            name = "convert" if is_call(op, TARGET) or boolean else "bitcast_convert"
             with ir.InsertionPoint(op), op.location:
-                replace(op, ir.Operation.create("stablehlo.convert", [r.type for r in op.results], list(op.operands)))
+                replace(op, ir.Operation.create(f"stablehlo.{name}", [r.type for r in op.results], list(op.operands)))

@@ -5,7 +5,7 @@ The shapes of all values are known here, and the values of operands that decide 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 AXIS_IS_ONE = 13  # the first opset in which Hardmax is along one dimension
 AXIS_IS_OPERAND = 20  # the first opset in which the axis of DFT is no attribute
+SIGNAL_DIMENSIONS = 3  # of a signal: signals, elements, and the parts of numbers
 SLOPES_ARE_BROADCAST = 7  # the first opset in which PRelu broadcasts its slopes like other operands
 
 
@@ -153,7 +154,6 @@ def _product(nodes: Nodes, x: str, axis: int, matrix: np.ndarray, rank: int, lik
 
 
 def _dft(nodes: Nodes) -> bool:
-    """Products with matrices of cosines and sines. The last dimension has the real and the imaginary part."""
     x, length = nodes.operand(0), nodes.value(1)
     shape = nodes.facts.shapes[x]
     axis_operand = nodes.value(2)
@@ -165,19 +165,43 @@ def _dft(nodes: Nodes) -> bool:
     usual = 2 * (shape[axis] - 1) if inverse and onesided else shape[axis]
     count = int(length.reshape(())) if length is not None else usual
     matrix = _dft_matrix(shape[axis], count, inverse, onesided)
+    results = _transformed(nodes, x, shape, axis, matrix)[: 1 if inverse and onesided else 2]
+    return nodes.done(nodes.op("Concat", *results, axis=len(shape) - 1))
+
+
+def _stft(nodes: Nodes) -> bool:
+    """The transforms of pieces of a signal, which begin at the multiples of a step."""
+    signal, step, window, length = nodes.operand(0), nodes.value(1), nodes.operand(2), nodes.value(3)
+    shape = nodes.facts.shapes[signal]
+    if step is None or (length is None and (nodes.operand(3) or not window)) or len(shape) != SIGNAL_DIMENSIONS:
+        return False
+    size = nodes.facts.shapes[window][0] if length is None else int(length.reshape(()))
+    begins = np.arange(0, shape[1] - size + 1, int(step.reshape(())))
+    if not len(begins):
+        return False
+    pieces = nodes.op("Gather", signal, nodes.constant(begins[:, None] + np.arange(size)), axis=1)
+    if window:
+        pieces = nodes.op("Mul", pieces, nodes.op("Reshape", window, nodes.constant([size, 1])))
+    matrix = _dft_matrix(size, size, inverse=False, onesided=bool(nodes.given.get("onesided", 1)))
+    results = _transformed(nodes, pieces, [shape[0], len(begins), size, shape[2]], 2, matrix)
+    return nodes.done(nodes.op("Concat", *results, axis=3))
+
+
+def _transformed(nodes: Nodes, x: str, shape: Sequence[int], axis: int, matrix: np.ndarray) -> list[str]:
+    """The real and the imaginary part of products with a matrix, along one dimension. The last dimension of x has the
+    parts of its numbers, and that of a result has one element."""
     parts = [nodes.op("Gather", x, nodes.constant(i), axis=len(shape) - 1) for i in range(shape[-1])]
     rank = len(shape) - 1
 
     def times(part: str, values: np.ndarray) -> str:
-        return _product(nodes, part, axis, values, rank, x)
+        return _product(nodes, part, axis, values, rank, nodes.operand(0))
 
     real, imaginary = times(parts[0], matrix.real), times(parts[0], matrix.imag)
     if len(parts) == 2:
         real = nodes.op("Sub", real, times(parts[1], matrix.imag))
         imaginary = nodes.op("Add", imaginary, times(parts[1], matrix.real))
     last = nodes.constant([rank])
-    results = [real] if inverse and onesided else [real, imaginary]
-    return nodes.done(nodes.op("Concat", *(nodes.op("Unsqueeze", one, last) for one in results), axis=rank))
+    return [nodes.op("Unsqueeze", one, last) for one in (real, imaginary)]
 
 
 def _dft_matrix(length: int, count: int, inverse: bool, onesided: bool) -> np.ndarray:
@@ -195,6 +219,11 @@ def _dft_matrix(length: int, count: int, inverse: bool, onesided: bool) -> np.nd
         matrix = matrix * np.where((places == 0) | (2 * places == count), 1, 2)
         return np.where(places <= count // 2, matrix, 0)
     return np.where(places < count, matrix, 0)
+
+
+def _words(nodes: Nodes) -> bool:
+    """torch-mlir makes a loop of the node, and its errors do not name the node."""
+    raise refused(nodes.node, "torch-mlir makes a loop over words of it, which StableHLO does not have")
 
 
 def _old_prelu(nodes: Nodes) -> bool:
@@ -319,5 +348,7 @@ RULES: Rules = {
     "Pow": power,
     "ReduceMax": _of_small_integers,
     "ReduceMin": _of_small_integers,
+    "STFT": _stft,
     "Softsign": _softsign,
+    "TfIdfVectorizer": _words,
 }
