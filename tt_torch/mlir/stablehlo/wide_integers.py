@@ -227,8 +227,8 @@ def _number(op: ir.Operation, number: int) -> Value:
         if short_name(op) in ("convert", "divide"):  # no integer is defined for an infinite float, and for x / 0
             far = make("and", far.type, far, _compared("LT", make("abs", got.type, exact), np.inf))
         i32 = ir.IntegerType.get_signless(32)
-        numbers = _broadcast("multiply", i32, make("convert", _of(far, i32), far), _scalar(i32, number))
-        return _largest(numbers)
+        found = _largest(make("convert", _of(far, i32), far))
+        return make("multiply", found.type, found, _scalar(i32, number))
 
 
 def _in_float32(op: ir.Operation) -> Value:
