@@ -41,7 +41,7 @@ inputs = [
     facts | {"name": "a", "layout": "ttnn.ROW_MAJOR_LAYOUT"},
     facts | {"name": "b", "layout": "ttnn.TILE_LAYOUT"},
 ]
-execution.load(0, SOURCE, {}, inputs, [(None, None)], traceable=True)
+execution.load(0, SOURCE, {}, inputs, [(None, None)], each=[], traceable=True)
 execution.keep(1, inputs[1], np.ones((3, 40), np.float32))
 for _ in range(3):
     (result,) = execution.run(0, [np.ones((3, 40), np.float32), 1])

@@ -16,11 +16,8 @@ from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distrib
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, SequenceParallel, parallelize_module
 
 import tt_torch
-from tt_torch.driver.executor import CompiledProgram
-from tt_torch.driver.shards import MeshExecutor
 from tt_torch.errors import (
     CollectiveError,
-    DeviceError,
     InexactError,
     MeshError,
     PackagingError,
@@ -289,13 +286,6 @@ def test_a_collective_of_a_plain_tensor_is_an_error():
     init_device_mesh("tt", (2,))
     with pytest.raises(CollectiveError, match=r"all_?reduce of a plain tensor, which all 2 chips of the mesh have"):
         dist.all_reduce(torch.ones(2))
-
-
-def test_another_device_than_the_emulated_one_is_refused():
-    with pytest.raises(
-        DeviceError, match='a program for a mesh of chips runs on the emulated device only; use device="emulated"'
-    ):
-        MeshExecutor(CompiledProgram(b"", [], [], [], None), object(), each=())
 
 
 def test_nothing_is_left_after_the_mesh():

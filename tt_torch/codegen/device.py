@@ -16,17 +16,19 @@ import warnings
 import weakref
 from collections.abc import Collection, Iterator, Sequence
 from functools import cache
+from typing import Any
 
-import numpy as np
 import torch
 
 from tt_torch import runtime
 from tt_torch.codegen.arrays import to_array
 from tt_torch.codegen.client import TIMEOUT
-from tt_torch.codegen.links import MOCK, Link, Part, connect
+from tt_torch.codegen.links import MOCK, Part, connect
 from tt_torch.codegen.program import Tensor, from_message, whole
 from tt_torch.codegen.recordings import unrecorded
-from tt_torch.codegen.source import constant, place, to_source
+from tt_torch.codegen.session import Key, Session
+from tt_torch.codegen.source import place
+from tt_torch.codegen.ttnn_worker.messages import Values
 from tt_torch.errors import (
     DeviceError,
     InputCountError,
@@ -34,8 +36,7 @@ from tt_torch.errors import (
     InputShapeError,
 )
 from tt_torch.runtime.buffers import make_results, result_forms
-from tt_torch.runtime.mesh import Sharding
-from tt_torch.runtime.residents import Residents
+from tt_torch.runtime.mesh import Given, Sharding
 from tt_torch.wire.decode import decode
 
 
@@ -47,63 +48,6 @@ def count_chips(python: str, timeout: float) -> int:
         return link.ask("chips")
     finally:
         link.close()
-
-
-class _Key:
-    """The number of a program or tensor on the device. When this object is deleted, the program or tensor is
-    dropped later."""
-
-    def __init__(self, number: int, dropped: list[int]) -> None:
-        self.number, self._dropped = number, dropped
-
-    def __del__(self) -> None:
-        self._dropped.append(self.number)
-
-
-class Session:
-    """An open device with the programs and tensors that were sent to it. It ends if the device hangs or its worker
-    dies."""
-
-    def __init__(self, link: Link) -> None:
-        self.link, self.ask = link, link.ask
-        self._numbers, self._dropped = itertools.count(), list[int]()
-        self._programs: weakref.WeakKeyDictionary[TtnnExecutable, _Key] = weakref.WeakKeyDictionary()
-        self.residents = Residents(self._keep)
-
-    def run(self, executable: TtnnExecutable, arguments: Sequence[_Key | np.ndarray]) -> list[np.ndarray]:
-        self.forget()
-        passed = [a.number if isinstance(a, _Key) else a for a in arguments]
-        return self.ask("run", {"key": self.load(executable).number, "arguments": passed})
-
-    def forget(self) -> None:
-        """Frees the tensors and programs that nothing here refers to any more."""
-        if dropped := self._dropped[:]:
-            del self._dropped[: len(dropped)]
-            self.ask("forget", {"keys": dropped})
-
-    def load(self, executable: TtnnExecutable) -> _Key:
-        """Sends a program if the device does not have it yet."""
-        if known := self._programs.get(executable):
-            return known
-        program, key = executable.program, _Key(next(self._numbers), self._dropped)
-        constants = {name: constant(tensor, data) for name, (tensor, data) in program.constants.items()}
-        inputs = [tensor.facts() for tensor in program.main.inputs]
-        source = to_source(program, "program")
-        traceable = not program.needs_host
-        parts = {"source": source, "constants": constants, "inputs": inputs, "traceable": traceable}
-        self.ask("load", {"key": key.number, "output_shardings": list(program.output_shardings)} | parts)
-        self._programs[executable] = key
-        return key
-
-    def _keep(self, described: Tensor, value: torch.Tensor, who: str) -> _Key:
-        key = _Key(next(self._numbers), self._dropped)
-        array = to_array(described, value, who)
-        self.ask("keep", {"key": key.number, "facts": described.facts(), "array": array})
-        return key
-
-    def close(self) -> None:
-        self.residents.clear()
-        self.link.close()
 
 
 class TtnnDevice:
@@ -162,10 +106,12 @@ class TtnnDevice:
         binary: bytes,
         input_shardings: Sequence[Sharding] | None = None,
         output_shardings: Sequence[Sharding] | None = None,
+        each: Collection[int] = (),
     ) -> TtnnExecutable:
-        """Loads the first program of a binary. The shardings say how inputs and results of a program for a mesh lie on
-        the chips, as in a MeshExecutable. Raises UnsupportedBinaryError for ops without a row in calls.py."""
-        return TtnnExecutable(binary, self, input_shardings, output_shardings)
+        """Loads the first program of a binary. The shardings, and `each`, say how inputs and results of a program for a
+        mesh lie on the chips, as in a MeshExecutable. Raises UnsupportedBinaryError for ops without a row in
+        calls.py."""
+        return TtnnExecutable(binary, self, input_shardings, output_shardings, each)
 
     @contextlib.contextmanager
     def session(self) -> Iterator[Session]:
@@ -223,8 +169,7 @@ class TtnnDevice:
         """Frees the memory of the tensors that stay on the device. A later call sends them again."""
         with self._lock:
             if self._session is not None:
-                self._session.residents.clear()
-                self._session.forget()
+                self._session.free_weights()
 
     def close(self) -> None:
         """Closes the device. Its programs raise DeviceError from now on."""
@@ -261,7 +206,7 @@ class _Submesh(TtnnDevice):
 
 class TtnnExecutable:
     """The first program of a binary on a ttnn device. It is called like the emulated device's Executable, or like its
-    MeshExecutable, with whole tensors, if it is for a mesh.
+    MeshExecutable if it is for a mesh: with whole tensors, or with lists that have the value of each chip.
 
     Raises DeviceError if the program is for a mesh with another shape than the device's, or the device has no fabric.
     """
@@ -275,10 +220,12 @@ class TtnnExecutable:
         device: TtnnDevice,
         input_shardings: Sequence[Sharding] | None = None,
         output_shardings: Sequence[Sharding] | None = None,
+        each: Collection[int] = (),
     ) -> None:
         # The device makes recordings of its own. A recording must not outlive a change of what stays on the device.
         message = unrecorded(decode(binary))
         self.device, self.program = device, from_message(message, input_shardings, output_shardings)
+        self.each = sorted(each)
         mesh = self.program.mesh_shape
         _check_mesh(mesh, device)
         described = runtime.Binary(binary).programs[0]
@@ -297,37 +244,60 @@ class TtnnExecutable:
 
     def __call__(
         self,
-        inputs: Sequence[torch.Tensor],
+        inputs: Sequence[Given],
         resident: Collection[int] = (),
         output_dtypes: Sequence[torch.dtype | None] | None = None,
         output_strides: Sequence[tuple[int, ...] | None] | None = None,
         output_devices: Sequence[torch.device] | None = None,
-    ) -> list[torch.Tensor]:
-        described = self.program.main.inputs
+    ) -> list[Any]:
+        described, forms = self.program.main.inputs, (output_dtypes, output_strides, output_devices)
         if len(inputs) != len(described):
             raise InputCountError(f"program {self.program.main.name} takes {len(described)} inputs, got {len(inputs)}")
-        results = make_results(self._results, output_dtypes, output_strides, output_devices)
+        results: list[Any] = list(make_results(self._results, *forms))
+        for _ in range(math.prod(self.program.mesh_shape) if self.each else 0):
+            for i, made in enumerate(make_results(self._results, *forms)):
+                if i in self.each:
+                    results[i] = [*(results[i] if isinstance(results[i], list) else ()), made]
         with self.device.session() as session:
             arguments = [
                 self._argument(session, tensor, value, i, i in resident)
                 for i, (tensor, value) in enumerate(zip(described, inputs, strict=True))
             ]
-            for result, array in zip(results, session.run(self, arguments), strict=True):
-                result.copy_(torch.from_numpy(array))
+            for result, values in zip(results, session.run(self, arguments), strict=True):
+                pairs = zip(result, values, strict=True) if isinstance(result, list) else [(result, values)]
+                for one, array in pairs:
+                    one.copy_(torch.from_numpy(array))
         return results
 
-    def _argument(
-        self, session: Session, described: Tensor, value: object, position: int, stays: bool
-    ) -> _Key | np.ndarray:
+    def _argument(self, session: Session, described: Tensor, value: Given, position: int, stays: bool) -> Key | Values:
         who = f"input {position}"
-        if not isinstance(value, torch.Tensor):
-            raise InputDtypeError(f"{who}: got {type(value).__name__}, expected a tensor")
-        if list(value.shape) != (expected := described.whole(self.program.mesh_shape)):
-            raise InputShapeError(f"{who}: got shape {list(value.shape)}, expected {expected}")
-        if stays and not value.is_inference():  # they have no version, so a change would not be seen
-            placement = repr((described.dtype, described.layout, described.memory_config, described.sharding))
-            return session.residents.get(value, described, placement, who, self.compare_weights).handle
-        return to_array(described, value, who)
+        if isinstance(value, (list, tuple)):
+            return self._of_chips(session, described, value, who, stays)
+        tensor = _required(value, described.whole(self.program.mesh_shape), who)
+        if stays and not tensor.is_inference():  # they have no version, so a change would not be seen
+            return session.kept(described, tensor, who, self.compare_weights)
+        return to_array(described, tensor, who)
+
+    def _of_chips(
+        self, session: Session, described: Tensor, values: Sequence[torch.Tensor], who: str, stays: bool
+    ) -> Key | Values:
+        """An input that has a value per chip."""
+        if len(values) != (chips := math.prod(self.program.mesh_shape)):
+            raise InputCountError(f"{who}: got the values of {len(values)} chips, and the mesh has {chips}")
+        for value in values:
+            _required(value, described.shape, who)
+        if stays and not any(value.is_inference() for value in values):
+            return session.kept_of_chips(described, values, who, self.compare_weights)
+        return [to_array(described, value, who) for value in values]
+
+
+def _required(value: object, shape: list[int], who: str) -> torch.Tensor:
+    """The tensor, if it has this shape."""
+    if not isinstance(value, torch.Tensor):
+        raise InputDtypeError(f"{who}: got {type(value).__name__}, expected a tensor")
+    if list(value.shape) != shape:
+        raise InputShapeError(f"{who}: got shape {list(value.shape)}, expected {shape}")
+    return value
 
 
 def _check_mesh(mesh: tuple[int, int], device: TtnnDevice) -> None:

@@ -65,6 +65,8 @@ def default_device(config: CompilerConfig, number: int = 0) -> Device:
     if config.device == "emulated" and math.prod(config.mesh_shape) == 1:
         return runtime.default_device(config.arch, number)
     hosts = _hosts(config)
+    if hosts and config.device != "emulated":
+        raise DeviceError(f"several processes share the mesh, and device={config.device!r} opens only a whole mesh")
     key = *_facts(config).values(), config.mesh_shape, number, hosts
     with _lock:
         if key not in _shared or not _shared[key].is_open:

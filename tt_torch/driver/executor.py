@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 
@@ -59,14 +60,21 @@ class Executor:
 
     def _load(self) -> Program:
         """The program on the device. A program for several chips takes and returns whole tensors."""
-        if isinstance(self.device, runtime.Device):
-            binary = runtime.Binary(self.compiled.binary)
-            if math.prod(binary.programs[0].mesh_shape) > 1:
-                from tt_torch.runtime.mesh_executable import MeshExecutable
+        program: Program = self._loaded(*(self.compiled.shardings or ()))
+        return program
 
-                return MeshExecutable(binary, 0, self.device, *(self.compiled.shardings or ()))
-            return runtime.Executable(binary, 0, self.device)
-        return self.device.load(self.compiled.binary)
+    def _loaded(self, *on_mesh: Any, **each: Any) -> Any:
+        """The program on the device. The arguments say how the chips of a mesh have its inputs and results, as those of
+        a MeshExecutable do."""
+        device: Any = self.device
+        if not isinstance(device, runtime.Device):
+            return device.load(self.compiled.binary, *on_mesh, **each)
+        binary = runtime.Binary(self.compiled.binary)
+        if math.prod(binary.programs[0].mesh_shape) > 1:
+            from tt_torch.runtime.mesh_executable import MeshExecutable
+
+            return MeshExecutable(binary, 0, device, *on_mesh, **each)
+        return runtime.Executable(binary, 0, device)
 
     @property
     def watched(self) -> runtime.Executable:

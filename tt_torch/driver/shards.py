@@ -21,7 +21,7 @@ from tt_torch.dynamo.decompositions.random import draw_for_one_chip
 from tt_torch.dynamo.mesh_ops import ALWAYS, AXES
 from tt_torch.dynamo.passes.rewriting import copied, user_line
 from tt_torch.dynamo.types import Argument, Function, Result
-from tt_torch.errors import ConfigError, DeviceError, MeshError, UnsupportedOpError
+from tt_torch.errors import ConfigError, MeshError, UnsupportedOpError
 from tt_torch.torch_private.aot import position_of_input
 from tt_torch.torch_private.distributed import one_process
 
@@ -185,14 +185,7 @@ class MeshExecutor(Executor):
         super().__init__(compiled, device)
 
     def _load(self) -> Any:
-        from tt_torch.runtime import Binary
-        from tt_torch.runtime import Device as EmulatedDevice
-        from tt_torch.runtime.mesh_executable import MeshExecutable
-
-        if not isinstance(self.device, EmulatedDevice):
-            advice = 'use device="emulated", or give the binary to a TtnnDevice: docs/ttnn_library.md'
-            raise DeviceError(f"a program for a mesh of chips runs on the emulated device only; {advice}")
-        return MeshExecutable(Binary(self.compiled.binary), 0, self.device, each=self._each)
+        return self._loaded(each=self._each)
 
     def __call__(self, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         from tt_torch.torch_private import one_process as door

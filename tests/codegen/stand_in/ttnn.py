@@ -1,12 +1,14 @@
 """A stand-in for the `ttnn` package, which computes the few ops of the tests here with NumPy.
 
 It exists because mock devices of the real package give zeros. As in the real package, deallocated memory cannot
-be read, and the results of a trace have values only after the trace was run.
+be read, and the results of a trace have values only after the trace was run. On a mesh, the memory of a tensor is a
+list with the array of each chip.
 """
 
 from __future__ import annotations
 
 import functools
+import math
 from enum import Enum
 from types import SimpleNamespace
 
@@ -22,6 +24,8 @@ _ttnn = SimpleNamespace(graph=None)
 MathFidelity = SimpleNamespace(LoFi=0, HiFi2=2, HiFi3=3, HiFi4=4)
 WormholeComputeKernelConfig = SimpleNamespace
 QueueId = int
+FabricConfig = Enum("FabricConfig", "DISABLED FABRIC_1D")
+set_fabric_config = lambda config: LOG.append(config.name)  # noqa: E731
 LOG = []  # calls, for tests to read
 
 
@@ -40,7 +44,8 @@ class Tensor:
                 source.device,
             )
         else:
-            assert np.ndim(source) == 0 or source.flags.writeable  # the package requires this
+            each = source if isinstance(source, list) else [source]
+            assert all(np.ndim(array) == 0 or array.flags.writeable for array in each)  # the package requires this
             self.buffer, self.dtype, self.layout, self.device = Buffer(_rounded(source, dtype)), dtype, layout, device
         self.buffer.users += 1
 
@@ -57,8 +62,14 @@ class Tensor:
         assert self.device is None and self.dtype not in (bfloat16, bfloat8_b, bfloat4_b)
         return self.array
 
+    def of_chip(self, chip):
+        on_mesh = isinstance(self.array, list)
+        return Tensor(self.array[chip], self.dtype, self.layout, self.device) if on_mesh else self
+
 
 def _rounded(array, dtype):
+    if isinstance(array, list):
+        return [_rounded(one, dtype) for one in array]
     if dtype == bfloat16:
         bits = np.array(array, np.float32).view(np.uint32)
         return ((bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000).view(np.float32)
@@ -67,7 +78,8 @@ def _rounded(array, dtype):
 
 def _same(tensor, **changes):
     fields = {"dtype": tensor.dtype, "layout": tensor.layout, "device": tensor.device} | changes
-    return Tensor(tensor.array.copy(), **fields)
+    array = tensor.array
+    return Tensor([one.copy() for one in array] if isinstance(array, list) else array.copy(), **fields)
 
 
 def op(function):
@@ -75,7 +87,7 @@ def op(function):
 
     @functools.wraps(function)
     def call(*operands, **settings):
-        result = function(*operands, **settings)
+        result = _on_each_chip(function, operands, settings)
         if result.device is None:
             return result
         steps = result.device.traces.get(result.device.trace)
@@ -88,6 +100,19 @@ def op(function):
     return call
 
 
+def _on_each_chip(function, operands, settings):
+    """The result of a function of tensors, computed chip by chip if a tensor has a value per chip."""
+    given = [x for x in (*operands, *settings.values()) if isinstance(x, Tensor)]
+    chips = {len(x.array) for x in given if isinstance(x.array, list)}
+    if not chips:
+        return function(*operands, **settings)
+    (count,), made = chips, []
+    for chip in range(count):
+        part = lambda x: x.of_chip(chip) if isinstance(x, Tensor) else x  # noqa: B023, E731
+        made.append(function(*map(part, operands), **{key: part(x) for key, x in settings.items()}))
+    return Tensor([one.array for one in made], made[0].dtype, made[0].layout, made[0].device)
+
+
 @op
 def to_layout(tensor, layout, dtype=None, memory_config=None):
     return _same(tensor, layout=layout)
@@ -97,9 +122,32 @@ def to_device(tensor, device, memory_config=None):
     LOG.append("to_device")
     if device.trace is not None:
         raise RuntimeError("TT_FATAL: Writes are not supported during trace capture.")
-    if tensor.array.size > 1 << 20:
+    if np.size(tensor.of_chip(0).array) > 1 << 20:
         raise RuntimeError("TT_FATAL @ a.cpp:1: ok\ninfo:\nOut of Memory: Not enough space\nbacktrace:\n --- frames")
+    if device.chips > 1 and not isinstance(tensor.array, list):
+        tensor = Tensor([tensor.array] * device.chips, tensor.dtype, tensor.layout)
     return _same(tensor, device=device)
+
+
+def from_host_shards(tensors, shape):
+    assert len(tensors) == math.prod(shape) and all(tensor.device is None for tensor in tensors)
+    return Tensor([tensor.array for tensor in tensors], tensors[0].dtype)
+
+
+def MeshMapperConfig(rows, columns):
+    return rows, columns
+
+
+def create_mesh_mapper(device, dims):
+    return device.shape, dims
+
+
+def distribute_tensor(tensor, mapper):
+    shape, dims = mapper
+    arrays = [tensor.array]
+    for count, dim in zip(shape, dims, strict=True):
+        arrays = [part.copy() for a in arrays for part in ([a] * count if dim is None else np.split(a, count, dim))]
+    return Tensor(arrays, tensor.dtype)
 
 
 def from_device(tensor):
@@ -121,7 +169,8 @@ def is_tensor_storage_on_device(tensor):
 
 
 def get_device_tensors(tensor):
-    return [tensor]
+    arrays = tensor.array if isinstance(tensor.array, list) else [tensor.array]
+    return [Tensor(array, tensor.dtype, tensor.layout) for array in arrays]
 
 
 def deallocate(tensor, force):
@@ -162,6 +211,28 @@ def add(a, b, dtype=None, memory_config=None):
 
 
 @op
+def divide(a, b, dtype, memory_config):
+    return Tensor(a.array / b.array, dtype, a.layout, a.device)
+
+
+def all_reduce(x, cluster_axis, memory_config):
+    return _exchanged(x, cluster_axis, sum)
+
+
+def all_gather(x, dim, cluster_axis, memory_config):
+    return _exchanged(x, cluster_axis, lambda arrays: np.concatenate(arrays, dim))
+
+
+def _exchanged(x, axis, joined):
+    """The chips of each row or column get what their arrays make together."""
+    count, made = x.device.shape[1], []
+    for chip in range(x.device.chips):
+        row, column = divmod(chip, count)
+        made.append(joined(x.array[row * count : (row + 1) * count] if axis else x.array[column::count]))
+    return Tensor(made, x.dtype, x.layout, x.device)
+
+
+@op
 def linear(a, b, bias, transpose_a, transpose_b, memory_config, dtype, activation=None, **settings):
     device_of(a).programs.add("linear")
     if np.isnan(a.array).any():
@@ -176,9 +247,8 @@ def device_of(tensor):
 
 
 class Device:
-    shape = (1, 1)
-
-    def __init__(self):
+    def __init__(self, shape=(1, 1)):
+        self.shape, self.chips = shape, math.prod(shape)
         self.programs, self.traces, self.trace = set(), {}, None
 
     def arch(self):
@@ -208,10 +278,10 @@ def get_num_devices():
 
 
 def open_mesh_device(shape, **options):
-    if shape != (1, 1):
-        raise RuntimeError(f"Requested mesh shape {shape} requires more devices")
+    if math.prod(shape) > 1 and "FABRIC_1D" not in LOG:
+        raise RuntimeError("Trying to get un-initialized fabric context")
     LOG.append(("open", options))
-    return Device()
+    return Device(shape)
 
 
 def close_mesh_device(device):

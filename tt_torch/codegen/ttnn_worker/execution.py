@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import ttnn
 
-from .messages import Shardings, TensorFacts
-from .sharding import compose
+from .messages import Shardings, TensorFacts, Values
+from .sharding import compose, parts_of, to_array
 from .specification import Specification
 from .trace import Trace
 
 
 class LoadedProgram:
     """The module of a generated program, its constants on the host, the specifications of its inputs, and how the chips
-    have its results.
+    have its results. The results at the positions `each` have a value per chip.
 
     `ran_with` describes the last call that the host made: the key of each input that was a kept tensor, and None for
     each other input.
@@ -29,13 +29,15 @@ class LoadedProgram:
         constants: dict[str, np.ndarray],
         inputs: list[TensorFacts],
         output_shardings: Shardings,
+        each: list[int],
         traceable: bool,
         name: str,
     ) -> None:
         linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)  # for tracebacks
         self.scope: dict[str, Any] = {"__name__": name}
         exec(compile(source, name, "exec"), self.scope)
-        self.inputs, self.output_shardings = [Specification(facts) for facts in inputs], output_shardings
+        self.inputs = [Specification(facts) for facts in inputs]
+        self.output_shardings, self.each = output_shardings, each
         place = self.scope["to_host_tensor"]
         self.constants = {key: place(array, *self.scope["WEIGHTS"][key][:2]) for key, array in constants.items()}
         self.traceable = traceable
@@ -48,6 +50,13 @@ class LoadedProgram:
         inputs = [tensor for spec, tensor in pairs if spec.memory_config is not None]
         weights = {spec.name: tensor for spec, tensor in pairs if spec.memory_config is None}
         return self.scope["forward"](inputs, self.constants | weights, device)
+
+    def values(self, outputs: list[ttnn.Tensor], device: ttnn.MeshDevice) -> list[Values]:
+        """The values of the program's results."""
+        return [
+            [to_array(part) for part in parts_of(x)] if i in self.each else compose(x, sharding, device)
+            for i, (x, sharding) in enumerate(zip(outputs, self.output_shardings, strict=True))
+        ]
 
 
 class Execution:
@@ -70,14 +79,15 @@ class Execution:
         constants: dict[str, np.ndarray],
         inputs: list[TensorFacts],
         output_shardings: Shardings,
+        each: list[int],
         traceable: bool,
     ) -> None:
         name = f"<program {key}>"
-        self.programs[key] = LoadedProgram(source, constants, inputs, output_shardings, traceable, name)
+        self.programs[key] = LoadedProgram(source, constants, inputs, output_shardings, each, traceable, name)
 
-    def keep(self, key: int, facts: TensorFacts, array: np.ndarray) -> None:
+    def keep(self, key: int, facts: TensorFacts, values: Values) -> None:
         self._release_traces()
-        self.kept[key] = Specification(facts).place(array, self.device)
+        self.kept[key] = Specification(facts).place(values, self.device)
 
     def forget(self, keys: list[int]) -> None:
         self._release_traces()
@@ -85,8 +95,8 @@ class Execution:
             self.programs.pop(key, None)
             self.kept.pop(key, None)
 
-    def run(self, key: int, arguments: list[int | np.ndarray]) -> list[np.ndarray]:
-        """The outputs of a program. Each argument is an array or the key of a kept tensor."""
+    def run(self, key: int, arguments: list[int | Values]) -> list[Values]:
+        """The outputs of a program. Each argument has the values of a tensor, or is the key of a kept one."""
         program = self.programs[key]
         kept = tuple(a if isinstance(a, int) else None for a in arguments)
         weights = (k for spec, k in zip(program.inputs, kept, strict=True) if spec.memory_config is None)
@@ -102,14 +112,13 @@ class Execution:
             outputs = program.trace.replay([a for a in arguments if not isinstance(a, int)])
         else:
             outputs = self._call(program, arguments)
-        results = zip(outputs, program.output_shardings, strict=True)
-        return [compose(tensor, sharding, self.device) for tensor, sharding in results]
+        return program.values(outputs, self.device)
 
-    def _call(self, program: LoadedProgram, arguments: list[int | np.ndarray]) -> list[ttnn.Tensor]:
+    def _call(self, program: LoadedProgram, arguments: list[int | Values]) -> list[ttnn.Tensor]:
         pairs = zip(program.inputs, arguments, strict=True)
         return program([self._tensor(*pair) for pair in pairs], self.device)
 
-    def _tensor(self, spec: Specification, argument: int | np.ndarray) -> ttnn.Tensor:
+    def _tensor(self, spec: Specification, argument: int | Values) -> ttnn.Tensor:
         if not isinstance(argument, int):
             return spec.place(argument, self.device)
         kept = self.kept[argument]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, TypedDict
+from typing import Any, TypeAlias, TypedDict
+
+import numpy as np
 
 Arguments = dict[str, Any]  # of a command: the keyword arguments of the method that has its name
 Answer = Any  # what that method returns
 Shardings = list[tuple[int | None, int | None]]  # of tensors on a mesh: sharding.py says what they mean
+Values: TypeAlias = "np.ndarray | list[np.ndarray]"  # of a tensor: a whole array, or the array of each chip
 Message = Any  # a command with its arguments, or "ok" with an answer, or "error" with a text
 
 

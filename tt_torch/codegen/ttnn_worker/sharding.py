@@ -26,12 +26,16 @@ def distribute(tensor: ttnn.Tensor, sharding: tuple[int | None, ...], device: tt
 def compose(tensor: ttnn.Tensor, sharding: tuple[int | None, ...], device: ttnn.MeshDevice) -> np.ndarray:
     """The whole array. If several chips have the same part, the first of them is read."""
     rows, columns = sharding
-    on_host = ttnn.from_device(tensor) if ttnn.is_tensor_storage_on_device(tensor) else tensor
-    parts, count = ttnn.get_device_tensors(on_host), device.shape[1]
+    parts, count = parts_of(tensor), device.shape[1]
     lines = [parts[start : start + count] for start in range(0, len(parts) if rows is not None else count, count)]
     arrays = [[to_array(part) for part in line[: 1 if columns is None else None]] for line in lines]
     joined = [line[0] if columns is None else np.concatenate(line, columns) for line in arrays]
     return joined[0] if rows is None else np.concatenate(joined, rows)
+
+
+def parts_of(tensor: ttnn.Tensor) -> list[ttnn.Tensor]:
+    """The parts of all chips, on the host."""
+    return ttnn.get_device_tensors(ttnn.from_device(tensor) if ttnn.is_tensor_storage_on_device(tensor) else tensor)
 
 
 def to_array(tensor: ttnn.Tensor) -> np.ndarray:

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import ttnn
 
-from .messages import TensorFacts
+from .messages import TensorFacts, Values
 from .sharding import distribute
 
 NAMES = {"ttnn": ttnn, "np": np}
@@ -29,19 +29,22 @@ class Specification:
             return ttnn.empty(self.shape, self.dtype, self.layout, device, self.memory_config)
         return self.place(np.zeros(self.shape, np.float32), device)
 
-    def place(self, array: np.ndarray, device: ttnn.MeshDevice) -> ttnn.Tensor:
-        """A tensor as specified, with these values. Each chip gets its part of them."""
-        tensor = self.on_host(array, device)
+    def place(self, values: Values, device: ttnn.MeshDevice) -> ttnn.Tensor:
+        """A tensor as specified, with these values. Each chip gets its part of an array, or its array of a list."""
+        tensor = self.on_host(values, device)
         if self.memory_config is None:
             return tensor
         return ttnn.to_device(tensor, device, memory_config=self.memory_config)
 
-    def on_host(self, array: np.ndarray, device: ttnn.MeshDevice) -> ttnn.Tensor:
+    def on_host(self, values: Values, device: ttnn.MeshDevice) -> ttnn.Tensor:
         """The parts of these values for each chip, on the host, in the specified data type and layout.
 
         Values of bfloat16 come as float32, because the package takes no bfloat16 arrays.
         """
-        tensor = distribute(ttnn.Tensor(array, self.dtype), self.sharding, device)
+        if isinstance(values, list):
+            tensor = ttnn.from_host_shards([ttnn.Tensor(array, self.dtype) for array in values], device.shape)
+        else:
+            tensor = distribute(ttnn.Tensor(values, self.dtype), self.sharding, device)
         return tensor if self.layout == ttnn.ROW_MAJOR_LAYOUT else ttnn.to_layout(tensor, self.layout)
 
     def differences(self, tensor: ttnn.Tensor, blocked: bool = False) -> list[str]:

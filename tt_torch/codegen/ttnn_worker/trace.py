@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import numpy as np
 import ttnn
 
+from .messages import Values
 from .specification import Specification
 
 PROGRAMS, WRITES = ttnn.QueueId(0), ttnn.QueueId(1)
@@ -49,11 +49,11 @@ class Trace:
             raise
         return number, outputs
 
-    def replay(self, arrays: Sequence[np.ndarray]) -> list[ttnn.Tensor]:
+    def replay(self, values: Sequence[Values]) -> list[ttnn.Tensor]:
         """Replays the program for the inputs of a call. Its results are on the device, valid until the next replay."""
         self._wait(self._writes, self._replayed)
-        for (spec, tensor), array in zip(self._inputs.values(), arrays, strict=True):
-            ttnn.copy_host_to_device_tensor(spec.on_host(array, self._device), tensor, cq_id=self._writes)
+        for (spec, tensor), value in zip(self._inputs.values(), values, strict=True):
+            ttnn.copy_host_to_device_tensor(spec.on_host(value, self._device), tensor, cq_id=self._writes)
         self._wait(PROGRAMS, self._event(self._writes))
         ttnn.execute_trace(self._device, self._number, cq_id=PROGRAMS, blocking=False)
         self._replayed = self._event(PROGRAMS)
