@@ -13,7 +13,9 @@ from tt_torch.mlir.child import NativeCrash
 from tt_torch.mlir.context import is_artifact, make_context, parse
 from tt_torch.mlir.guard import read_guarded
 from tt_torch.mlir.stablehlo.flatten import name_entry
+from tt_torch.mlir.stablehlo.gspmd import ATTRIBUTE
 from tt_torch.mlir.stablehlo.manual import inline_manual_computations, with_calls_apart
+from tt_torch.mlir.stablehlo.shard_shapes import enter_and_leave_parts
 from tt_torch.mlir.stablehlo.shardy import plain_text, remove_annotations
 from tt_torch.mlir.stablehlo.shardy_passes import note_shardings, program_of_one_chip, splits_values
 
@@ -34,15 +36,21 @@ def read_stablehlo(source: Source) -> ir.Module:
     if isinstance(source, Path):
         source = source.read_bytes()
     if hasattr(source, "operation"):
-        # The generic form of ops can be read without their dialect.
-        source = source.operation.get_asm(enable_debug_info=True, print_generic_op_form=True)
+        source = _generic(source)
     if not isinstance(source, (str, bytes, bytearray)):
         raise ModuleFormatError(f"a {type(source).__name__} is neither text, nor bytes, nor a path, nor a module")
     module = _parsed(bytes(source) if isinstance(source, bytearray) else source)
     inline_manual_computations(module)
+    enter_and_leave_parts(module)
     remove_annotations(module)
     name_entry(module)
     return module
+
+
+def _generic(module: Any) -> str:
+    """The generic form of ops, which can be read without their dialect."""
+    text: str = module.operation.get_asm(enable_debug_info=True, print_generic_op_form=True)
+    return text
 
 
 def read_module(source: str | bytes, context: ir.Context) -> ir.Module:
@@ -64,7 +72,9 @@ def _parsed(source: str | bytes) -> ir.Module:
     context = make_context()
     context.allow_unregistered_dialects = True  # torch-mlir lacks Shardy's
     if isinstance(source, bytes) and source.startswith(MLIR_BYTECODE):
-        return read_module(source, context)
+        module = read_module(source, context)
+        split = ATTRIBUTE.encode() in source and splits_values(text := _generic(module))
+        return _parsed(text) if split else module
     try:
         text = source if isinstance(source, str) else source.decode()
         if not splits_values(text):

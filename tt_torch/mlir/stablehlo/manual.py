@@ -5,7 +5,7 @@ its results are gathered:
 
     %r = sdy.manual_computation(%x) in_shardings=[<@mesh, [{"x"}]>] out_shardings=[<@mesh, [{"x"}]>] (%p) { ... }
 
-becomes `%p = mesh_partition(%x)`, the ops of the body, and `%r = all_gather(...)`. torch-mlir has no dialect `sdy`; in
+becomes `%p = meshpartition(%x)`, the ops of the body, and `%r = allgather(...)`. torch-mlir has no dialect `sdy`; in
 the generic form of MLIR, its attributes are read as text.
 """
 
@@ -19,7 +19,7 @@ import numpy as np
 from torch_mlir import ir
 
 from tt_torch.dynamo.mesh_ops import TARGET
-from tt_torch.errors import UnsupportedOpError
+from tt_torch.errors import ShardingError, UnsupportedOpError
 from tt_torch.mlir.context import describe
 from tt_torch.mlir.functions import nested, replace
 from tt_torch.mlir.mesh import Mesh, groups_along, set_mesh
@@ -113,7 +113,7 @@ def _inline(op: ir.Operation, places: dict[str, int], mesh: Mesh) -> None:
     for x, sharding, inner in zip(op.operands, _shardings(op, "in_shardings"), body.arguments, strict=True):
         part: Value = x
         for dim, names in enumerate(sharding):
-            part = _partition(part, dim, along(op, names, places), mesh)
+            part = partition(part, dim, along(op, names, places), mesh)
         if part.type != inner.type:
             raise _unsupported(op)
         inner.replace_all_uses_with(part)
@@ -123,7 +123,7 @@ def _inline(op: ir.Operation, places: dict[str, int], mesh: Mesh) -> None:
     for made, sharding, result in zip(end.operands, _shardings(op, "out_shardings"), op.results, strict=True):
         whole: Value = made
         for dim, names in enumerate(sharding):
-            whole = _gather(whole, dim, along(op, names, places), mesh)
+            whole = gather(whole, dim, along(op, names, places), mesh)
         if whole.type != result.type:
             raise _unsupported(op)
         result.replace_all_uses_with(whole)
@@ -135,20 +135,25 @@ def _resized(x: Value, dim: int, size: int) -> ir.Type:
     return ir.RankedTensorType.get([*kind.shape[:dim], size, *kind.shape[dim + 1 :]], kind.element_type)
 
 
-def _partition(x: Value, dim: int, axes: list[int], mesh: Mesh) -> Value:
+def partition(x: Value, dim: int, axes: list[int], mesh: Mesh) -> Value:
+    """Each chip's own part of a value. Raises ShardingError for parts of several sizes."""
     count = math.prod(mesh[axis] for axis in axes)
     if count == 1:
         return x
+    shape = ir.RankedTensorType(x.type).shape
+    if shape[dim] % count:
+        raise ShardingError(tuple(shape), f"dimension {dim} has no {count} equal parts")
     named = {"dim": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), dim), "axes": ir.DenseI64ArrayAttr.get(axes)}
     attributes = {
         "call_target_name": ir.StringAttr.get(f"{TARGET}mesh_partition"),
         "mhlo.frontend_attributes": ir.DictAttr.get(named),
     }
-    kind = _resized(x, dim, ir.RankedTensorType(x.type).shape[dim] // count)
+    kind = _resized(x, dim, shape[dim] // count)
     return ir.Operation.create("stablehlo.custom_call", [kind], [x], attributes).results[0]
 
 
-def _gather(x: Value, dim: int, axes: list[int], mesh: Mesh) -> Value:
+def gather(x: Value, dim: int, axes: list[int], mesh: Mesh) -> Value:
+    """The whole value of which the chips have parts."""
     count = math.prod(mesh[axis] for axis in axes)
     if count == 1:
         return x

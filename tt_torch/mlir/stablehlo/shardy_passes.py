@@ -19,6 +19,8 @@ from tt_torch.extras import require
 from tt_torch.mlir.context import describe
 from tt_torch.mlir.functions import main, returned
 from tt_torch.mlir.mesh import set_mesh
+from tt_torch.mlir.stablehlo import gspmd
+from tt_torch.mlir.stablehlo.gspmd import TO_PARTS, TO_WHOLE
 from tt_torch.mlir.stablehlo.manual import along, mesh_and_axes, shardings_in
 from tt_torch.mlir.types import Op
 from tt_torch.runtime.mesh import Sharding, Shardings
@@ -40,7 +42,9 @@ _SPLIT = re.compile(
 
 def splits_values(text: str) -> bool:
     """Whether annotations in the text of a module split values over several chips. The parts that each chip computes by
-    itself (`sdy.manual_computation`) are no annotations."""
+    itself (`sdy.manual_computation`, or custom calls of GSPMD) are no annotations."""
+    if gspmd.splits_values(text):
+        return TO_PARTS not in text and TO_WHOLE not in text
     several = any(int(size) > 1 for axes in _MESH.findall(text) for size in re.findall(r"=(\d+)", axes))
     return several and bool(_SPLIT.search(text))
 

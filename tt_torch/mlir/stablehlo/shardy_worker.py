@@ -20,6 +20,8 @@ from jax.interpreters import mlir as jax_mlir
 from jaxlib.mlir import ir, passmanager
 
 from tt_torch.mlir.child import die_with
+from tt_torch.mlir.stablehlo import gspmd
+from tt_torch.mlir.stablehlo.gspmd_worker import use_shardy
 from tt_torch.mlir.stablehlo.shardy_rules import RULES, Dims, everything, rank, shape
 
 DECIDE = (
@@ -173,6 +175,12 @@ def is_function(op: Any) -> bool:
     return bool(op.operation.name == "func.func")
 
 
+def is_sharding(op: Any) -> bool:
+    """Whether this is a custom call of GSPMD that says how a value is split."""
+    target = op.attributes["call_target_name"].value if op.name == "stablehlo.custom_call" else ""
+    return target == "Sharding" and gspmd.ATTRIBUTE in op.attributes
+
+
 def nested(op: Any) -> Iterator[Any]:
     for region in op.regions:
         for block in region.blocks:
@@ -227,8 +235,10 @@ def run(module: Any, passes: str) -> None:
 def program_of_one_chip(text: str) -> str:
     with jax_mlir.make_ir_context(), ir.Location.unknown():
         module = ir.Module.parse(text)
-        name, sizes = only_mesh(module)
         entry = inlined(module)
+        if gspmd.splits_values(text):
+            use_shardy(module, entry, [op for op in nested(entry) if is_sharding(op)])
+        name, sizes = only_mesh(module)
         hide(entry)
         constrain(entry.regions[0].blocks[0], name, max(sizes.values()))
         run(module, DECIDE)
