@@ -157,6 +157,12 @@ def test_changed_arguments_and_shared_memory(package: Callable[..., Any]) -> Non
         loaded(y, y)
 
 
+def test_results_on_the_device_share_memory(package: Callable[..., Any]) -> None:
+    found = package(lambda x: (lambda y: (y, y[1:], y[0].expand(4, 4)))(x + 1), X.to("tt"))(X.to("tt"))
+    found[0].fill_(5)
+    assert all((x.cpu() == 5).all() for x in found)
+
+
 def test_views_without_their_memory(package: Callable[..., Any]) -> None:
     def function(x: Tensor) -> tuple[Tensor, ...]:
         hidden = (x * 2).reshape(-1)

@@ -97,10 +97,15 @@ def placed(
 ) -> list[torch.Tensor]:
     """The results with the strides of eager PyTorch. Results share memory if they share it in eager PyTorch."""
     sizes: dict[int, int] = {}
+    devices: dict[int, torch.device] = {}
     for value, place in zip(values, places, strict=True):
         if place.memory is not None:
             sizes[place.memory] = max(sizes.get(place.memory, 0), _end(place) * value.element_size())
-    shared = {memory: torch.empty(-(-size // 16) * 16, dtype=torch.uint8) for memory, size in sizes.items()}
+            devices[place.memory] = value.device
+    shared = {
+        memory: torch.empty(-(-size // 16) * 16, dtype=torch.uint8, device=devices[memory])
+        for memory, size in sizes.items()
+    }
     return [_placed(value, place, inputs, shared) for value, place in zip(values, places, strict=True)]
 
 
@@ -112,7 +117,7 @@ def _placed(
         return given.as_strided(place.shape, place.strides, given.storage_offset() + place.offset)
     if place.memory is not None:
         memory = shared[place.memory].view(value.dtype)
-        numbers = torch.arange(memory.numel()).as_strided(place.shape, place.strides, place.offset)
+        numbers = torch.arange(memory.numel(), device=memory.device).as_strided(place.shape, place.strides, place.offset)
         memory[numbers.reshape(-1)] = value.reshape(-1)
         return memory.as_strided(place.shape, place.strides, place.offset)
     return in_strides(value, place.strides)
