@@ -20,7 +20,6 @@ from tt_torch.errors import (
     CollectiveError,
     InexactError,
     MeshError,
-    PackagingError,
     ShardingError,
     UnsupportedOpError,
 )
@@ -244,8 +243,6 @@ def test_compile_model_of_a_parallel_module(tmp_path):
     compiled.save(tmp_path / "m.ttnn")
     (program,) = public(decode((tmp_path / "m.ttnn").read_bytes()))
     assert facts.mesh_shape(program) == (2, 4)
-    with pytest.raises(PackagingError, match=r"holds programs of one chip; save a \.ttnn"):
-        compiled.save(tmp_path / "m.ttpkg")
 
 
 # --- refused by name

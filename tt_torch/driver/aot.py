@@ -219,7 +219,8 @@ def _compiled_for(
     for i in _shared(capture.graph):
         if inputs[i].is_argument and isinstance(form := compiled[inputs[i].name], TensorForm):
             compiled[inputs[i].name] = form.shared_with_results(inputs[i].tensor)
-    known = [i for i, given in enumerate(inputs) if given.tensor.requires_grad] if training else []
+    tensors = [i for i, given in enumerate(inputs) if isinstance(given.tensor, torch.Tensor)]  # not meshes
+    known = [i for i in tensors if inputs[i].tensor.requires_grad] if training else []
     backward = programs[1] if training else None
     made = Compilation(model, call, capture, signature, compiled, programs[0], backward, known, metadata)
     return CompiledModel(made, capture.function(_checked(run, inputs, made)), executor)

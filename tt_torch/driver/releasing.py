@@ -32,7 +32,9 @@ def release(model: HasParameters) -> int:
     nothing is released.
     """
     devices = [device for device in list(runtime.devices) if device.is_open]
-    given = [(name, memory) for name, p in model.named_parameters() if p.is_floating_point() for memory in _memory(p)]
+    given = [
+        (name, memory) for name, p in model.named_parameters() if p.is_floating_point() for memory in parts_of_weight(p)
+    ]
     found = [(name, x, [entry for device in devices for entry in device.residents.of(x)]) for name, x in given]
     if not any(entries for *_, entries in found):
         raise ReleaseError(
@@ -50,8 +52,8 @@ def release(model: HasParameters) -> int:
     return sum(_release(*one) for one in chosen)
 
 
-def _memory(parameter: torch.nn.Parameter) -> Sequence[torch.Tensor]:
-    """The tensors that have the values of a parameter: the parameter itself, or the parts of a DTensor."""
+def parts_of_weight(parameter: torch.Tensor) -> Sequence[torch.Tensor]:
+    """The tensors that have the values of a weight: the weight itself, or the parts of a DTensor."""
     door = one_process()
     return door.parts_of_chips(parameter) if door and isinstance(parameter, door.DTensor) else [parameter]
 

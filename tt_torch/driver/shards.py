@@ -160,32 +160,35 @@ def graphs_on(mesh: Mesh, placeholders: Sequence[Node]) -> Callable[[GraphModule
     return enter
 
 
-def varying_results(graph: Graph) -> dict[int, frozenset[int]]:
-    """The results that may differ from chip to chip, by position, with the positions of the inputs that make them
-    differ. The position ALWAYS stands for an op that makes them differ for equal inputs, too."""
+def varying_results(graph: Graph) -> dict[int, frozenset[tuple[int, int]]]:
+    """The results that may differ from chip to chip, by position. A reason is the position of an input that makes them
+    differ, and the axis along which they differ. The position ALWAYS stands for an op that makes them differ for equal
+    inputs, too."""
     from tt_torch.dynamo import collectives
 
     found = collectives.reasons(graph)
     (output,) = graph.find_nodes(op="output")
     each = enumerate(output.args[0])
-    return {i: frozenset(position for position, _ in found[x]) for i, x in each if found.get(x)}
+    return {i: found[x] for i, x in each if found.get(x)}
 
 
 class MeshExecutor(Executor):
     """A program for a mesh. Its tensors are plain tensors, which all chips have, or tensors with a value per chip.
 
-    A result at one of the positions `each` has a value per chip if one of its inputs has; see `varying_results`. The
-    gradient of a plain tensor is plain if it was summed over the chips. Otherwise, eager PyTorch would apply the values
-    of all chips, one after another.
+    A result at one of the positions `each` has a value per chip if an input among its reasons has one; see
+    `varying_results`. The gradient of a plain tensor is plain if it was summed over the chips. Otherwise, eager PyTorch
+    would apply the values of all chips, one after another.
     """
 
-    def __init__(self, compiled: CompiledProgram, device: Device, each: Mapping[int, Collection[int]]) -> None:
-        self._each = each
+    def __init__(
+        self, compiled: CompiledProgram, device: Device, each: Mapping[int, Collection[tuple[int, int]]]
+    ) -> None:
+        self.each = each
         compiled.is_for_mesh = True
         super().__init__(compiled, device)
 
     def _load(self) -> Any:
-        return self._loaded(each=self._each)
+        return self._loaded(each=self.each)
 
     def __call__(self, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         from tt_torch.torch_private import one_process as door
@@ -193,7 +196,7 @@ class MeshExecutor(Executor):
         given: list[Any] = [door.parts_of(x) or x for x in inputs]
         differ = {ALWAYS, *(i for i, x in enumerate(given) if isinstance(x, list))}
         results: list[Any] = super().__call__(given)
+        reasons = {i: {position for position, _ in found} for i, found in self.each.items()}
         return [
-            x if i not in self._each else door.of_parts(x) if differ & set(self._each[i]) else x[0]
-            for i, x in enumerate(results)
+            x if i not in reasons else door.of_parts(x) if differ & reasons[i] else x[0] for i, x in enumerate(results)
         ]

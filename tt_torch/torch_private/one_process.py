@@ -67,7 +67,7 @@ from tt_torch.torch_private.marks import part_of_graphs
 from tt_torch.torch_private.moved_views import written_with
 from tt_torch.torch_private.ops import schema
 from tt_torch.torch_private.sharded_norms import local
-from tt_torch.torch_private.split_weights import deferred, distributed, parts_of_chips
+from tt_torch.torch_private.split_weights import deferred, distributed, parts_of_chips, sharding_of
 from tt_torch.torch_private.tensors import FakeTensor, without_modes
 from tt_torch.torch_private.trees import tree_leaves
 
@@ -85,6 +85,7 @@ __all__ = [
     "parts_of",
     "parts_of_chips",
     "running",
+    "sharding_of",
     "written_with",
 ]  # fmt: skip
 

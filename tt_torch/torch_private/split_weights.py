@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor, Placement, Shard, distribute_tensor
 
 from tt_torch.torch_private.chips import hosts, of_parts, parts_of, require_equal_parts
@@ -17,6 +18,19 @@ from tt_torch.torch_private.released import defer_memory
 def parts_of_chips(x: DTensor) -> list[torch.Tensor]:
     """The part of each chip of this process, or the only tensor, if all chips have it."""
     return parts_of(x._local_tensor) or [x._local_tensor]
+
+
+def sharding_of(x: DTensor) -> tuple[int | None, int | None] | None:
+    """The dimensions that the rows and the columns of the mesh split; None if they split the tensor in another way."""
+    mesh, root, found = x.device_mesh, x.device_mesh._get_root_mesh(), list[int | None]()
+    axes = _axes(mesh)
+    if axes is None or axes != sorted(axes) or root.ndim > 2 or not all(map(_is_plain, x.placements)):
+        return None
+    for axis in range(root.ndim):
+        placement = x.placements[axes.index(axis)] if axis in axes else None
+        found.append(placement.dim if isinstance(placement, Shard) else None)
+    rows, columns = found if len(found) == 2 else (None, *found)
+    return rows, columns
 
 
 def deferred(whole: torch.Tensor, form: DTensor, name: str) -> torch.nn.Parameter:
@@ -46,16 +60,26 @@ def _parts(whole: torch.Tensor, form: DTensor) -> list[torch.Tensor] | None:
     """Views of a tensor, one for each chip of this process, or one if all chips have all of it; None if it needs
     copies."""
     mesh, placements = form.device_mesh, form.placements
-    root = mesh._get_root_mesh()
-    names, known = mesh.mesh_dim_names or (), root.mesh_dim_names or ()
-    axes = list(range(root.ndim)) if mesh is root else [known.index(name) for name in names if name in known]
-    if len(axes) != mesh.ndim or not all(type(p) is Shard or p.is_replicate() for p in placements):
+    root, axes = mesh._get_root_mesh(), _axes(mesh)
+    if axes is None or not all(map(_is_plain, placements)):
         return None
     if parts_of(form._local_tensor) is None:
         return [whole]
     own, splits = hosts(), list(zip(axes, placements, strict=True))
     places = {int(rank): place for place, rank in np.ndenumerate(root.mesh.numpy())}
     return [_part(whole, places[rank], splits, root.shape) for rank in (own.own if own else sorted(places))]
+
+
+def _axes(mesh: DeviceMesh) -> list[int] | None:
+    """The axes of the whole mesh that a mesh has; None if it has others."""
+    root = mesh._get_root_mesh()
+    names, known = mesh.mesh_dim_names or (), root.mesh_dim_names or ()
+    axes = list(range(root.ndim)) if mesh == root else [known.index(name) for name in names if name in known]
+    return axes if len(axes) == mesh.ndim else None
+
+
+def _is_plain(placement: Placement) -> bool:
+    return type(placement) is Shard or placement.is_replicate()
 
 
 def _part(

@@ -117,7 +117,9 @@ def _placed(
         return given.as_strided(place.shape, place.strides, given.storage_offset() + place.offset)
     if place.memory is not None:
         memory = shared[place.memory].view(value.dtype)
-        numbers = torch.arange(memory.numel(), device=memory.device).as_strided(place.shape, place.strides, place.offset)
+        numbers = torch.arange(memory.numel(), device=memory.device).as_strided(
+            place.shape, place.strides, place.offset
+        )
         memory[numbers.reshape(-1)] = value.reshape(-1)
         return memory.as_strided(place.shape, place.strides, place.offset)
     return in_strides(value, place.strides)

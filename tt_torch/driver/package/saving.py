@@ -29,8 +29,10 @@ from tt_torch.driver.package.manifest import (
     Weight,
     kept_for_backward,
 )
+from tt_torch.driver.package.on_mesh import as_traced, on_mesh, tensors_among, whole
 from tt_torch.driver.package.results import tree, weights_in
 from tt_torch.driver.program import Program
+from tt_torch.driver.releasing import parts_of_weight
 from tt_torch.dynamo.calls import Interface
 from tt_torch.dynamo.tracing import tracing_for_device
 from tt_torch.errors import PackagingError
@@ -57,21 +59,21 @@ def package_of(members: Sequence[Compilation], family: Family | None = None, wei
                 raise PackagingError(f"{name} is not the same tensor in all programs")
         manifests.append(manifest)
         tensors |= own
-    return Package(manifests, separate(tensors), family)
+    return Package(manifests, separate({name: whole(x) for name, x in tensors.items()}), family)
 
 
 def _member(made: Compilation, weights: bool, prefix: str) -> tuple[Manifest, dict[str, torch.Tensor]]:
     """The manifest and the tensors of a compilation; the names of its programs begin with the prefix."""
-    programs = programs_of(made.program)
-    if programs and programs[MAIN].compiled.is_for_mesh:
-        raise PackagingError("the program is for several chips, and a package holds programs of one chip; save a .ttnn")
-    inputs = inputs_of(made.model, made.capture, made.call)
-    programs = _programs(made.program)
-    _check(made, inputs)
+    given = inputs_of(made.model, made.capture, made.call)
+    inputs, programs = tensors_among(given), _programs(made.program)
+    _check(made, as_traced(given))
     places, result = _results(made, inputs)
     returned = {name: x for name, x in weights_of(made.model).items() if name in weights_in(result)}
     kept = (_all(made.model) if made.backward else {}) | returned | _used(inputs)
     manifest = _manifest(made, inputs, programs, kept, places, result)
+    if programs[MAIN].compiled.is_for_mesh:
+        outputs = _outputs(made.capture.graph)[: len(places)]
+        manifest = on_mesh(manifest, made, given, outputs, programs)
     tensors = tensors_of(programs, prefix)
     if made.backward:
         backward = _programs(made.backward)
@@ -85,7 +87,7 @@ def _member(made: Compilation, weights: bool, prefix: str) -> tuple[Manifest, di
     for name, x in kept.items():
         if reason := lacks_values(x):
             raise PackagingError(f"{name} is {reason}, so it has no values: save the package with weights=False")
-        if isinstance(x, ReleasedWeight):
+        if any(isinstance(part, ReleasedWeight) for part in parts_of_weight(x)):
             raise PackagingError(f"{name} was released: save the package before, or with weights=False")
     return manifest, {f"weight/{name}": tensor for name, tensor in kept.items()} | tensors
 
@@ -215,22 +217,22 @@ def _memory(interface: Interface, output: int) -> int:
     return place if isinstance(place, int) else place.result
 
 
-def _check(made: Compilation, inputs: Sequence[Input]) -> None:
-    """Raises PackagingError for what a package cannot do at a call."""
+def _check(made: Compilation, inputs: Sequence[Input | None]) -> None:
+    """Raises PackagingError for what a package cannot do at a call. The inputs are those that AOTAutograd has."""
     metadata = made.metadata
     count = len(metadata.mutated_inp_runtime_indices) + len(metadata.output_info) + metadata.num_intermediate_bases
     kept = kept_for_backward(made.program, len(metadata.tokens), count)
     if (kept < 0) if made.backward else kept:
         raise PackagingError("the model has tensors of a kind that a package cannot hold")
     for given, info in zip(inputs, metadata.input_info, strict=True):
-        if info.mutates_metadata or info.mutation_inductor_storage_resize:
+        if given and (info.mutates_metadata or info.mutation_inductor_storage_resize):
             raise PackagingError(
                 f"the model changes the shape or the memory of {given.name}, which a package cannot do"
             )
-    memory = [storage_of(given.tensor) for given in inputs]
+    memory = [given and storage_of(given.tensor) for given in inputs]
     for i in metadata.mutated_inp_runtime_indices:
-        if memory.count(memory[i]) > 1:
-            raise PackagingError(f"the model writes to {inputs[i].name}, which shares memory with another weight")
+        if (written := inputs[i]) and memory.count(memory[i]) > 1:
+            raise PackagingError(f"the model writes to {written.name}, which shares memory with another weight")
     if any(node.target in STREAM_OPS for node in made.capture.graph.graph.nodes):
         raise PackagingError("the model uses streams, unlike packages")
 
@@ -296,7 +298,9 @@ def _outputs(graph: torch.fx.GraphModule) -> list[Node]:
 
 
 def _inputs(graph: torch.fx.GraphModule) -> list[Node]:
-    return list(graph.graph.find_nodes(op="placeholder"))
+    """The inputs that are tensors. The meshes of DTensors are no tensors."""
+    nodes = graph.graph.find_nodes(op="placeholder")
+    return [node for node in nodes if isinstance(node.meta["example_value"], torch.Tensor)]
 
 
 def _places(outputs: Sequence[Node], placeholders: Sequence[Node], inputs: Sequence[Input]) -> list[Place]:
