@@ -172,6 +172,22 @@ def test_text():
         tt_torch.compile_stablehlo(TEXT.replace("stablehlo.add", "stablehlo.odd"))
 
 
+@pytest.mark.parametrize(("sharding", "parts"), [('{"a"}, {}', 1), ('{}, {"b"}', 1), ('{"a"}, {"b"}', 2)])
+def test_a_part_of_a_whole_value_is_one_op(sharding, parts):
+    compiled = tt_torch.compile_stablehlo(f"""module {{
+      sdy.mesh @mesh = <["a"=2, "b"=4]>
+      func.func @main(%x: tensor<64x128xf32>) -> tensor<64x128xf32> {{
+        %0 = sdy.sharding_constraint %x <@mesh, [{{}}, {{}}]> : tensor<64x128xf32>
+        %1 = stablehlo.sine %0 : tensor<64x128xf32>
+        %2 = sdy.sharding_constraint %1 <@mesh, [{sharding}]> : tensor<64x128xf32>
+        return %2 : tensor<64x128xf32>
+      }}
+    }}""")
+    x = torch.randn(64, 128)
+    torch.testing.assert_close(compiled(x), x.sin())
+    assert op_histogram(decode(compiled.binary)) == {"MeshPartitionOp": parts, "ToLayoutOp": 1, "EltwiseUnaryOp.Sin": 1}
+
+
 ENDLESS = """
 module {
   sdy.mesh @mesh = <["a"=2]>

@@ -17,6 +17,7 @@ import numpy as np
 
 ATTRIBUTE = "mhlo.sharding"
 TO_PARTS, TO_WHOLE = "SPMDFullToShardShape", "SPMDShardToFullShape"  # custom calls
+SLICE = "tt.all_slice"  # a custom call that stands for Shardy's op, until torch-mlir has read it
 ACCEPTED = "equal parts along the axes of one mesh of one or two axes, in the order of its chips"
 _WHOLE = re.compile(r"\{(?:replicated|manual|maximal device=\d+)\}")
 _TILED = re.compile(r"\{devices=\[([\d,]+)\](?:<=\[([\d,]+)\](?:T\(([\d,]+)\))?|([\d,]+))( last_tile_dim_replicate)?\}")

@@ -17,11 +17,11 @@ from torch_mlir import ir
 from tt_torch.errors import CompileError, UnsupportedOpError
 from tt_torch.extras import require
 from tt_torch.mlir.context import describe
-from tt_torch.mlir.functions import main, returned
-from tt_torch.mlir.mesh import set_mesh
+from tt_torch.mlir.functions import main, nested, returned
+from tt_torch.mlir.mesh import Mesh, set_mesh
 from tt_torch.mlir.stablehlo import gspmd
-from tt_torch.mlir.stablehlo.gspmd import TO_PARTS, TO_WHOLE
-from tt_torch.mlir.stablehlo.manual import along, mesh_and_axes, shardings_in
+from tt_torch.mlir.stablehlo.gspmd import SLICE, TO_PARTS, TO_WHOLE
+from tt_torch.mlir.stablehlo.manual import along, mesh_and_axes, partition, shardings_in
 from tt_torch.mlir.types import Op
 from tt_torch.runtime.mesh import Sharding, Shardings
 
@@ -77,6 +77,7 @@ def note_shardings(module: ir.Module) -> None:
     function = main(module)
     mesh, places = mesh_and_axes(module, function)
     set_mesh(module, mesh)
+    _take_parts(module, places, mesh)
     counts = len(function.arguments), len(returned(module))
     with module.context:
         for name, given, count in zip((INPUTS, RESULTS), ("arg_attrs", "res_attrs"), counts, strict=True):
@@ -86,6 +87,16 @@ def note_shardings(module: ir.Module) -> None:
             module.operation.attributes[name] = ir.ArrayAttr.get(rows)
         for name, number in (("mhlo.num_partitions", mesh[0] * mesh[1]), ("mhlo.num_replicas", 1)):
             module.operation.attributes[name] = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), number)
+
+
+def _take_parts(module: ir.Module, places: dict[str, int], mesh: Mesh) -> None:
+    """Replaces the custom calls that stand for `sdy.all_slice`, which takes a chip's own part along an axis."""
+    for op in [each for each in nested(module) if each.name == "stablehlo.custom_call"]:
+        if op.attributes["call_target_name"].value == SLICE and "axis" in op.attributes:
+            dim, axis = op.attributes["dim"].value, places[op.attributes["axis"].value]
+            with op.location, ir.InsertionPoint(op):
+                op.results[0].replace_all_uses_with(partition(op.operands[0], dim, [axis], mesh))
+            op.erase()
 
 
 def _axes(function: Op, text: str, places: dict[str, int]) -> list[int]:

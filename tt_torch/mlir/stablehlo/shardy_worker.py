@@ -28,7 +28,7 @@ DECIDE = (
     "sdy-lift-inlined-meshes,sdy-remove-size-one-axes,sdy-propagation-pipeline,"
     "sdy-remove-sub-axes-in-input-output-shardings,func.func(sdy-insert-explicit-reshards{enable-full-version=true})"
 )
-SPLIT = "func.func(sdy-reshard-to-collectives),sdy-convert-global-to-local"
+COLLECTIVES, SPLIT = "func.func(sdy-reshard-to-collectives)", "sdy-convert-global-to-local"
 SHARDING = "sdy.sharding"
 HIDDEN = "tt.attributes"  # the attributes of an op of CHLO
 MOST_OPS = 100_000  # as in flatten.py, which needs torch-mlir
@@ -101,6 +101,18 @@ def steps(now: list[list[str]], wanted: list[list[str]]) -> Iterator[list[list[s
         while len(axes) < len(end):
             axes.append(end[len(axes)])
             yield dims
+
+
+def keep_slices(function: Any) -> None:
+    """Keeps each op that takes a chip's own part as one op, because Shardy would compute the place of the part. It
+    becomes a custom call, which shardy_passes.py reads."""
+    for op in [each for each in nested(function) if each.name == "sdy.all_slice"]:
+        dims = re.findall(r"\{([^{}]*)\}", str(op.attributes["slicing_axes"]))
+        ((dim, axis),) = [(dim, axis) for dim, axes in enumerate(dims) for axis in AXES.findall(axes)]
+        named = {"dim": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), dim), "axis": ir.StringAttr.get(axis)}
+        sharding = ir.Attribute.parse(f"#sdy.sharding_per_value<[{sharding_text(op).removeprefix('#sdy.sharding')}]>")
+        named |= {"call_target_name": ir.StringAttr.get(gspmd.SLICE), SHARDING: sharding}
+        put(op, "stablehlo.custom_call", named)
 
 
 class Refused(Exception):
@@ -245,6 +257,8 @@ def program_of_one_chip(text: str) -> str:
         (entry,) = [each.operation for each in module.body.operations if is_function(each)]
         check(entry, sizes)
         simplify_reshards(entry, name)
+        run(module, COLLECTIVES)
+        keep_slices(entry)
         run(module, SPLIT)
         show(module.operation)
         return str(module.operation.get_asm(enable_debug_info=True, print_generic_op_form=True))
