@@ -12,7 +12,7 @@ from collections import Counter
 from torch.fx import GraphModule, Node
 
 from tt_torch.dynamo.calls import Interface
-from tt_torch.torch_private.aot import InputMutationAOTOutput
+from tt_torch.torch_private.aot import input_of_new_value
 
 UPDATES = "tt_updates"  # in the `meta` of the node that returns the outputs
 
@@ -22,9 +22,8 @@ def written_inputs(gm: GraphModule) -> dict[int, int]:
     placeholders = gm.graph.find_nodes(op="placeholder")
     positions = {node.meta["desc"]: i for i, node in enumerate(placeholders) if "desc" in node.meta}
     (output,) = gm.graph.find_nodes(op="output")
-    said = enumerate(output.meta.get("desc", ()))
-    new = {k: made.mutated_input for k, made in said if isinstance(made, InputMutationAOTOutput)}
-    return {k: positions[given] for k, given in new.items() if given in positions}
+    said = [input_of_new_value(made) for made in output.meta.get("desc", ())]
+    return {k: positions[given] for k, given in enumerate(said) if given in positions}
 
 
 def states_of(written: dict[int, int], interface: Interface, program: GraphModule) -> dict[int, int]:
@@ -53,7 +52,8 @@ def states_of(written: dict[int, int], interface: Interface, program: GraphModul
 
 def _form(node: Node) -> tuple[object, ...]:
     value = node.meta["val"]
-    return value.dtype, value.shape, value.stride(), value.device
+    strides = [stride for size, stride in zip(value.shape, value.stride(), strict=True) if size != 1]
+    return value.dtype, value.shape, strides, value.device
 
 
 def mark(program: GraphModule, updates: dict[int, int]) -> None:

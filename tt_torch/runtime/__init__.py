@@ -119,7 +119,8 @@ class Device:
         def one(spec: TensorSpec, source: torch.Tensor, who: str, counts: bool = True) -> Native:
             return _runtime.Tensor(impl, spec, source, source.untyped_storage(), who, counts)
 
-        def share(spec: TensorSpec, source: torch.Tensor, who: str) -> Native:
+        def share(spec: TensorSpec | PartSpec, source: torch.Tensor, who: str) -> Native:
+            spec = spec.spec if isinstance(spec, PartSpec) else spec
             return _runtime.Tensor.state(impl, spec, source, source.untyped_storage(), who)
 
         self.residents = Residents(make, share)

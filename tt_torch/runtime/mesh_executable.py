@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +14,8 @@ from tt_torch.runtime import Binary, Device, Executable
 from tt_torch.runtime._runtime import Residents
 from tt_torch.runtime.buffers import make_results
 from tt_torch.runtime.mesh import Given, MeshSpec, PartSpec, Sharding, shardings_of
-from tt_torch.runtime.residents import Bound, Native, Split, is_negated
+from tt_torch.runtime.residents import Bound, Native, Split, can_be_state, is_negated
+from tt_torch.torch_private.tensors import storage_of
 
 
 class MeshExecutable(Executable):
@@ -25,7 +26,8 @@ class MeshExecutable(Executable):
     whole. If several chips have the same part of a result, the part of the first one is returned. `inputs` and
     `outputs` describe the parts of one chip.
 
-    An input may also be a list with the value of each chip. The results at the positions `each` are such lists.
+    An input may also be a list with the value of each chip. The results at the positions `each` are such lists. Each
+    chip updates its value of a list in place, if the list is on "tt" and a state (see `updates`).
 
     If several processes share the device's mesh, all of them make each call. A whole tensor must be equal in all
     processes. A list has only the values of the process's own chips. A result that is split is gathered.
@@ -78,16 +80,38 @@ class MeshExecutable(Executable):
         split = self._checked(inputs, resident)  # type: ignore[arg-type]
         given = [_plain(x, i) if i in split.passed else x for i, x in enumerate(inputs)]
         flat = per_chip(self._specs, given, split.resident)
-        kept = self._on_chips(inputs, flat, split) if split.kept else None
+        states = self._states(inputs)
+        kept = self._on_chips(inputs, flat, split, states) if split.kept or states else None
         if self.hosts:
             self.hosts.agree(f"the inputs {_digest(given, split.passed)} and the weights {self._of_weights} of a call")
-        results: list[Any] = list(make_results(self._results, *forms))
-        if self._each:
-            others = [make_results(self._results, *forms) for _ in self.chips[1:]]
+        results: list[Any] = list(make_results(self._results, *forms, {k: parts[0] for k, parts in states.items()}))
+        for chip in range(1, len(self.chips) if self._each else 0):
+            made = make_results(self._results, *forms, {k: parts[chip] for k, parts in states.items()})
             for i in self._each:
-                results[i] = [results[i], *(other[i] for other in others)]
-        self._impl.run(flat, kept, destinations(self._made, results))
+                results[i] = [*(results[i] if chip > 1 else [results[i]]), made[i]]
+        try:
+            self._impl.run(flat, kept, destinations(self._made, results))
+        finally:  # a run that fails may have written to a state, too
+            written = [x for parts in states.values() for x in parts if not x.is_inference()]
+            if written:
+                torch.autograd.graph.increment_version(written)
         return results
+
+    def _states(self, inputs: Sequence[Given]) -> dict[int, Sequence[torch.Tensor]]:
+        """For each result that is the new value of a state: the value of each chip, which the program updates in place.
+
+        A tensor that all chips have is no state, because each of them would update it. The device has counted the
+        memory of tensors on "tt".
+        """
+        found: dict[int, Sequence[torch.Tensor]] = {}
+        for k, i in self.updates.items():
+            given = inputs[i]
+            if k not in self._each or isinstance(given, torch.Tensor):
+                continue
+            apart = len(set(map(storage_of, given))) == len(given)
+            if apart and all(x.device.type == "tt" and can_be_state(x, self.inputs[i]) for x in given):
+                found[k] = given
+        return found
 
     def _complete(self, results: Sequence[Given]) -> None:
         """Writes the parts of the other processes' chips into results that are split."""
@@ -100,20 +124,32 @@ class MeshExecutable(Executable):
                 for part, value in zip(everything.of(result), found, strict=True):
                     part.copy_(value)
 
-    def _on_chips(self, inputs: Sequence[Given], flat: Sequence[torch.Tensor], split: Split) -> Native:
-        """The resident inputs of all chips."""
+    def _on_chips(
+        self,
+        inputs: Sequence[Given],
+        flat: Sequence[torch.Tensor],
+        split: Split,
+        states: Mapping[int, Sequence[torch.Tensor]],
+    ) -> Native:
+        """The resident inputs and the states of all chips."""
         count = len(self.inputs)
+        updated = [self.updates[k] for k in states]
+        written = {chip * count + i: flat[chip * count + i] for chip in range(len(self.chips)) for i in updated}
         places = [chip * count + i for chip in range(len(self.chips)) for i in split.kept]
         tensors = [flat[place] for place in places]
-        native = split.bound.find(flat, tensors, set(), self.compare_weights) if split.bound else None
+        native = split.bound.find(flat, tensors, written.keys(), self.compare_weights) if split.bound else None
         if native is not None:
             return native
         kept = [i for i in split.kept if not flat[i].is_inference()]
         entries = [entry for i in kept for entry in self._entries(i, inputs[i])]
+        for place, x in written.items():
+            spec = PartSpec(self.inputs[place % count], place < count)
+            state = self._resident(place % count, x, is_state=True, form=(spec, repr(spec)))
+            entries.append((place, state.handle, None, x))
         native = Residents(len(flat), entries)
         if self.hosts:
             self._of_weights = _digest(inputs, split.kept)
-        split.bound = Bound(native, tensors, {}) if len(kept) == len(split.kept) else None
+        split.bound = Bound(native, tensors, written) if len(kept) == len(split.kept) else None
         return native
 
     def _entries(self, i: int, given: Given) -> list[tuple[Any, ...]]:

@@ -15,9 +15,10 @@ from functorch.compile import (
 from torch._decomp.decompositions_for_rng import PhiloxStateTracker  # 2.13.0: for without_random_states
 from torch._dynamo.backends.common import aot_autograd  # 2.13.0: without it there is no functional graph, no backward
 from torch._functorch._aot_autograd.descriptors import (
-    InputMutationAOTOutput,  # 2.13.0: without it the new value of an input would always be copied into the input
+    InputMutationAOTOutput,  # 2.13.0: for input_of_new_value
     PlainAOTInput,  # 2.13.0: without it messages call inputs by number
-    SubclassGetAttrAOTInput,  # 2.13.0: for position_of_input
+    SubclassGetAttrAOTInput,  # 2.13.0: for position_of_input and input_of_new_value
+    SubclassGetAttrAOTOutput,  # 2.13.0: for input_of_new_value
 )
 from torch._functorch._aot_autograd.schemas import (
     MemoryFormatMeta,  # 2.13.0: for gradients_in_own_places
@@ -35,7 +36,7 @@ from tt_torch.torch_private.distributed import one_process
 from tt_torch.torch_private.tensors import is_non_overlapping_and_dense_or_false
 
 __all__ = [
-    "InputMutationAOTOutput", "PlainAOTInput", "TracingContext", "aot_autograd", "default_partition", "make_boxed_func",
+    "PlainAOTInput", "TracingContext", "aot_autograd", "default_partition", "make_boxed_func",
     "tracing",
 ]  # fmt: skip
 
@@ -108,6 +109,16 @@ def position_of_input(descriptor: Any) -> int | None:
     while isinstance(descriptor, SubclassGetAttrAOTInput):
         descriptor = descriptor.base
     return descriptor.idx if isinstance(descriptor, PlainAOTInput) else None
+
+
+# 2.13.0: without it the new value of an input would always be copied into the input.
+def input_of_new_value(descriptor: Any) -> Any:
+    """The descriptor of the input whose new value an output is; None for other outputs. The part of a DTensor that a
+    chip has is an input of its own."""
+    if isinstance(descriptor, SubclassGetAttrAOTOutput):
+        base = input_of_new_value(descriptor.base)
+        return base and SubclassGetAttrAOTInput(base, descriptor.attr)
+    return descriptor.mutated_input if isinstance(descriptor, InputMutationAOTOutput) else None
 
 
 # 2.13.0: without it the batch of a graph would be looked for among its weights.
