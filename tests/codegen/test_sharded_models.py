@@ -19,8 +19,7 @@ import tt_torch
 from tt_torch.codegen import environment
 from tt_torch.codegen.device import TtnnDevice
 from tt_torch.config import BackendOptions, CompilerConfig
-from tt_torch.driver import devices
-from tt_torch.errors import DeviceError, InputCountError, InputShapeError
+from tt_torch.errors import InputCountError, InputShapeError
 
 ANNOTATED = """module {
   sdy.mesh @mesh = <["a"=2, "b"=2]>
@@ -113,13 +112,6 @@ def test_values_that_do_not_fit_are_refused(mesh, device):
         run([[torch.ones(2, 4)] * 3])
     with pytest.raises(InputShapeError, match=r"input 0: got shape \[2, 5\], expected \[2, 4\]"):
         run([[torch.ones(2, 4)] * 3 + [torch.ones(2, 5)]])
-
-
-def test_several_processes_cannot_open_one_mesh(monkeypatch):
-    monkeypatch.setattr(devices, "_hosts", lambda config: "two processes")
-    refused = "several processes share the mesh, and device='ttnn' opens only a whole mesh"
-    with pytest.raises(DeviceError, match=refused):
-        devices.default_device(CompilerConfig(device="ttnn", mesh_shape=(2, 4)))
 
 
 @pytest.mark.needs_ttnn

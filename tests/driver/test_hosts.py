@@ -14,6 +14,7 @@ from forked import Script, Server
 
 from tt_torch.config import CompilerConfig
 from tt_torch.driver import devices
+from tt_torch.errors import DeviceError
 
 HERE = Path(__file__).parent
 
@@ -44,21 +45,26 @@ def test_processes_share_the_device_of_a_mesh_and_of_nothing_else(monkeypatch: p
     monkeypatch.setattr(devices, "one_process", lambda: SimpleNamespace(hosts=lambda: "both"))
     monkeypatch.setattr(devices, "open_device", opening)
     monkeypatch.setattr(devices, "_shared", {})
-    for mesh_shape in ((1, 1), (1, 2)):
-        devices.default_device(CompilerConfig(device="ttnn", mesh_shape=mesh_shape))
+    devices.default_device(CompilerConfig(device="ttnn"))
+    devices.default_device(CompilerConfig(mesh_shape=(1, 2)))
     assert opened == [{}, {"hosts": "both"}]
+    with pytest.raises(DeviceError, match="share the mesh, and device='ttnn' opens only a whole mesh"):
+        devices.default_device(CompilerConfig(device="ttnn", mesh_shape=(1, 2)))
 
 
 @pytest.mark.slow
-def test_results_are_those_of_one_process(tmp_path: Path, forks: Server) -> None:
+@pytest.mark.parametrize("count", [2, pytest.param(4, marks=pytest.mark.nightly)])
+def test_results_are_those_of_one_process(tmp_path: Path, forks: Server, count: int) -> None:
     """The bits are equal for split layers and batches (compiled, eager, ahead of time), and for changed placements."""
     alone = forks.run(HERE / "host_programs.py", tmp_path)
     assert alone.returncode == 0, alone.stderr
     expected = torch.load(tmp_path / "alone.pt")
-    for script in start(forks, 2, "host_programs.py", tmp_path):
+    if count == 4:  # a stage has four chips, and a mesh with one chip per process is a mesh of processes
+        del expected["layers in two stages"]
+    for script in start(forks, count, "host_programs.py", tmp_path, *expected):
         done = script.ended()
         assert done.returncode == 0 and "unwaited" not in done.stderr, done.stderr
-    for rank in range(2):
+    for rank in range(count):
         found = torch.load(tmp_path / f"{rank}.pt")
         assert found.keys() == expected.keys()
         for name in found:
