@@ -64,6 +64,10 @@ def _is_narrow(x: torch.Tensor) -> bool:
     return x.dtype in NARROW
 
 
+def _is_far_and_narrow(x: torch.Tensor) -> bool:
+    return _is_narrow(x) and bool((~(x.abs() < 256)).any())
+
+
 def _is_below_minus_5(x: torch.Tensor) -> bool:
     return x.dtype.is_floating_point and bool((x < -5).any())
 
@@ -99,6 +103,8 @@ QUIRKS = (
     Quirk(re.compile("std|var"), _squares_overflow),
     # Known, too: interpolation and Fourier transforms are products with a matrix, and 0 * inf is NaN.
     Quirk(re.compile("interpolate.*(linear|cubic)|upsample_bi|fft"), _is_not_finite),
+    # Known, too: in bfloat16, the kernel for images keeps 16 bits of the positions.
+    Quirk(re.compile("grid_sampl"), _is_far_and_narrow),
     # When a norm subtracts the mean from a denormal number, only a rounding error remains.
     Quirk(re.compile("_norm"), _has_denormals),
     # The gradient of the absolute value of a complex number divides by it, and the inverse is infinite.

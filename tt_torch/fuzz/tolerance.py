@@ -48,9 +48,15 @@ _CANCEL = {
 # Ops that add terms of the size of one, which may cancel: the size of these terms, and the dtype in which eager
 # PyTorch rounds them, unless it is that of the result. For narrow floats, eager's `log_softmax` rounds the logarithm of
 # a sum of 1.0001 to zero. Its gradient of `gelu` at -6.5 is zero, because it computes 1 + erf(x / sqrt(2)) in float32.
+# Its Chebyshev polynomials of a degree above 6 are cosines or sines of a multiple of an arc cosine.
 _OF_ONE: dict[Any, Callable[[Sequence[Any]], tuple[torch.Tensor | float, torch.dtype | None]]] = {
     torch.ops.aten._log_softmax: lambda args: (1.0, None),
     torch.ops.aten.gelu_backward: lambda args: (args[0], torch.float32),
+    **{
+        getattr(torch.ops.aten, f"special_{shifted}chebyshev_polynomial_{kind}"): lambda args: (1.0, torch.float32)
+        for shifted in ("", "shifted_")
+        for kind in "tuvw"
+    },
 }
 # Ops whose result jumps with a Python number. The device rounds the number to its dtype: bfloat16 has no 0.001.
 _BY_NUMBER = {

@@ -49,13 +49,20 @@ def _chebyshev_u(x: Tensor, n: Tensor, parity: Tensor) -> Tensor:
     return torch.where(size < 1, torch.sin(n * angle) / torch.sin(angle), wide)
 
 
-def _chebyshev_beyond(x: Tensor, n: Tensor, p: Tensor) -> Tensor:
+def _chebyshev_of_degree(x: Tensor, n: Tensor, p: Tensor) -> Tensor:
     """p U_{n-1} - U_{n-2}, where p is the polynomial of degree 1. At -1 and 1, both are near n, so their difference is
     written out. The parity of n - 1 is not computed from n - 1, which may be n in float32."""
     parity = _parity(n)
-    value = p * _chebyshev_u(x, n, parity) - _chebyshev_u(x, n - 1, -parity)
+    product, before = p * _chebyshev_u(x, n, parity), _chebyshev_u(x, n - 1, -parity)
+    value = torch.where(before.isinf(), product, product - before)
     at_ends = torch.where(x < 0, parity * ((p + 1) * n - 1), (p - 1) * n + 1)
     return torch.where(x.abs() == 1, at_ends, value)
+
+
+def _chebyshev_beyond(x: Tensor, n: Tensor, p: Tensor) -> Tensor:
+    """As eager's recurrence, which subtracts two infinities two degrees after the first one."""
+    value, before = _chebyshev_of_degree(x, n, p), _chebyshev_of_degree(x, n - 2, p)
+    return torch.where((x.abs() > 1) & before.isinf(), math.nan, value)
 
 
 def _chebyshev(first: Callable[[Tensor], Tensor]) -> Family:
