@@ -17,6 +17,14 @@ def _memory(base: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     return whole, part
 
 
+def _write_beside(x: torch.Tensor, read: Callable[[torch.Tensor], torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+    """A view or a copy of a result that has its columns together in memory, before a write to this result."""
+    result = torch.linalg.solve(x[:6, :6] + 9 * torch.eye(6), x)
+    other = read(result)
+    result.mul_(2)
+    return other, result
+
+
 WAYS: dict[str, Callable[[torch.Tensor], object]] = {
     "one row of positions": lambda x: x[:1].cummax(0)[1].fill_diagonal_(-128),
     "fill_value by name": lambda x: x[:1].cummin(0)[1].fill_diagonal_(fill_value=3),
@@ -26,6 +34,10 @@ WAYS: dict[str, Callable[[torch.Tensor], object]] = {
     "as_strided_copy": lambda x: torch.as_strided_copy(x[:1].expand(6, 8).cummax(1)[1], (5,), (3,)),
     "a write": lambda x: x.t().masked_scatter(x.t() > 0, x).as_strided((4,), (2,)).add_(1),
     "a part of a result": _memory,
+    "a copy in reshape": lambda x: _write_beside(x, lambda y: y.reshape(-1)),
+    "a view in flatten": lambda x: _write_beside(x, lambda y: y.mT.flatten()),
+    "a copy in contiguous": lambda x: _write_beside(x, torch.Tensor.contiguous),
+    "a write to a copy": lambda x: (y := torch.linalg.qr(x)[0], y.ravel().add_(100))[0],
     "an input": lambda x: (x.t().as_strided((4,), (2,)).mul_(3), x),
 }
 

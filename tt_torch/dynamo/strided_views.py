@@ -2,42 +2,52 @@
 
 Such a call names places in memory. AOTAutograd finds the elements in these places while it traces our decompositions,
 and a decomposition may give its result other strides than PyTorch's own op does. The call would then read or write
-other elements.
+other elements. In the same way, strides decide whether `reshape` gives a view or a copy, and so whether a write to one
+of its two sides reaches the other.
 """
 
 from __future__ import annotations
+
+from collections.abc import Collection
 
 import torch
 from torch.fx import GraphModule, Node
 
 from tt_torch.dynamo.decompositions.registry import memory_order
 from tt_torch.dynamo.facts import called
-from tt_torch.dynamo.in_place import base_of, examples
+from tt_torch.dynamo.in_place import base_of, examples, written_by
 from tt_torch.dynamo.passes.rewriting import copied
 from tt_torch.dynamo.types import Arguments
+from tt_torch.torch_private.tensors import storage_of
 
 aten = torch.ops.aten
 BY_STRIDES = (aten.as_strided, aten.as_strided_, aten.as_strided_copy, aten.as_strided_scatter, aten.fill_diagonal_)
+VIEW_OR_COPY = (aten.reshape, aten.reshape_as, aten.flatten, aten.ravel, aten.contiguous)
 
 
 def in_memory_of_eager(gm: GraphModule) -> GraphModule:
     """The graph, or a copy of it. In the copy, each result that is read or written by strides is first copied into the
     strides of eager PyTorch. `fill_diagonal_` of a matrix becomes a write to `diagonal`, which names elements."""
-    if not any(_owner(node) for node in gm.graph.nodes):
+    changed = {storage_of(x) for node in gm.graph.nodes for target in written_by(node) for x in examples(target)}
+    if not any(_owner(node, changed) for node in gm.graph.nodes):
         return gm
     gm = copied(gm)
     for node in gm.graph.nodes:
-        if called(node) is aten.fill_diagonal_ and _owner(node) and _names_elements(node):
+        if called(node) is aten.fill_diagonal_ and _owner(node, changed) and _names_elements(node):
             _write_to_diagonal(node)
-    for owner in {owner: None for node in gm.graph.nodes if (owner := _owner(node))}:
+    for owner in {owner: None for node in gm.graph.nodes if (owner := _owner(node, changed))}:
         _copy_after(owner)
     gm.recompile()
     return gm
 
 
-def _owner(node: Node) -> Node | None:
-    """The result whose memory a call reads or writes by strides; None for other calls, and for memory of an input."""
-    if called(node) not in BY_STRIDES:
+def _owner(node: Node, changed: Collection[int]) -> Node | None:
+    """The result whose memory a call reads or writes by strides; None for other calls, and for memory of an input.
+    `changed` has the memories to which the graph writes."""
+    if called(node) in VIEW_OR_COPY:
+        if not any(storage_of(x) in changed for each in (node, _first(node)) for x in examples(each)):
+            return None
+    elif called(node) not in BY_STRIDES:
         return None
     owner = above = _first(node)
     while above := base_of(above):

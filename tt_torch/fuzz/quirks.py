@@ -103,6 +103,8 @@ QUIRKS = (
     Quirk(re.compile("std|var"), _squares_overflow),
     # Known, too: interpolation and Fourier transforms are products with a matrix, and 0 * inf is NaN.
     Quirk(re.compile("interpolate.*(linear|cubic)|upsample_bi|fft"), _is_not_finite),
+    # Its elements share a place in memory, and it is copied as they lie there.
+    Quirk(re.compile("as_strided_scatter"), _is_expanded),
     # Known, too: in bfloat16, the kernel for images keeps 16 bits of the positions.
     Quirk(re.compile("grid_sampl"), _is_far_and_narrow),
     # When a norm subtracts the mean from a denormal number, only a rounding error remains.

@@ -18,6 +18,7 @@ from tt_torch.torch_private.trees import tree_leaves, tree_map_only
 # Ops of which eager PyTorch leaves something open, or which are known to differ, by what it is.
 LEFT_OUT = {
     "kthvalue": "the position, among equal elements",
+    "topk": "the position, among equal elements",
     "mode": "the position, among equal elements",
     "linalg.cholesky_ex": "the rest of a matrix that has no factor",
     "var_mean": "the mean of infinities, see docs/data_types.md",

@@ -69,7 +69,8 @@ _ACCUMULATE = {
     getattr(torch.ops.aten, name)
     for name in (
         "index_put _index_put_impl index_add scatter_add scatter_reduce embedding_dense_backward col2im "
-        "_adaptive_avg_pool2d_backward _adaptive_avg_pool3d_backward avg_pool2d_backward avg_pool3d_backward"
+        "_adaptive_avg_pool3d _adaptive_avg_pool2d_backward _adaptive_avg_pool3d_backward "
+        "avg_pool2d_backward avg_pool3d_backward"
     ).split()
 }
 _TRANSFORMS = {torch.ops.aten._fft_c2c, torch.ops.aten._fft_c2r, torch.ops.aten._fft_r2c}
