@@ -116,19 +116,22 @@ def packaged_module(
     if placed:
         types, results = (_whole(mesh, *each) for each in zip((types, results), placed, strict=True))
     if wide and mesh != (1, 1):
-        inputs_placed, results_placed = placed or ([REPLICATED] * len(types), [REPLICATED] * len(results))
-        placed = inputs_placed, [*results_placed, (0, 1)]  # the numbers of all chips
+        placed = _with_numbers(placed or ([REPLICATED] * len(types), [REPLICATED] * len(results)))
     if placed:
         programs[MAIN].shardings = placed
     tensors = {f"program/{x}": torch.frombuffer(bytearray(programs[x].binary), dtype=torch.uint8) for x in programs}
     tensors |= {f"weight/{name}": x for name, x in weights.items()}
     inputs = [(False, name) for name in names] + [(True, name) for name in weights]
-    manifest = _manifest(programs, roles, inputs, types, results)
-    if wide:
-        manifest = _checked(manifest, wide)
+    manifest = _checked(_manifest(programs, roles, inputs, types, results), wide)
     if MAIN not in programs:
         manifest = replace(manifest, flow=flow)
     return Package([manifest], tensors)
+
+
+def _with_numbers(placed: tuple[list[Sharding], list[Sharding]]) -> tuple[list[Sharding], list[Sharding]]:
+    """The shardings of inputs and results, with one more result: the numbers that all chips give for a check."""
+    inputs, results = placed
+    return inputs, [*results, (0, 1)]
 
 
 def _compiled(module: ir.Module, config: CompilerConfig) -> CompiledProgram:
@@ -216,7 +219,10 @@ def _manifest(
 
 
 def _checked(manifest: Manifest, wide: Sequence[str]) -> Manifest:
-    """The manifest, in which the last result of the program is the number of a node in `wide` that left 32 bits."""
+    """The manifest, in which the last result of the program is the number of a node in `wide` that left 32 bits. A
+    program without such nodes has no such result."""
+    if not wide:
+        return manifest
     count = len(manifest.places) + 1
     interface = replace(manifest.interface, outputs=[...] * count, places=list(range(count)))
     return replace(manifest, interface=interface, checks=[Check(CHECKS[require_in_32_bits], tuple(wide), {})])

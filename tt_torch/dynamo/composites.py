@@ -150,20 +150,11 @@ def scatter(x: torch.Tensor, index: torch.Tensor, source: torch.Tensor, *, dim: 
     return result
 
 
-def _layer_norm_on_host(
-    x: torch.Tensor,
-    weight: torch.Tensor | None,
-    bias: torch.Tensor | None,
-    *,
-    normalized_shape: list[int],
-    epsilon: float,
-) -> torch.Tensor:
-    return F.layer_norm(x, normalized_shape, weight, bias, epsilon)
-
-
 @composite(
     "(Tensor input, Tensor? weight, Tensor? bias, *, int[] normalized_shape, float epsilon) -> Tensor",
-    on_host=_layer_norm_on_host,
+    on_host=lambda x, weight, bias, *, normalized_shape, epsilon: F.layer_norm(
+        x, normalized_shape, weight, bias, epsilon
+    ),
 )
 def layer_norm(
     x: torch.Tensor,

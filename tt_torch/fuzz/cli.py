@@ -51,14 +51,10 @@ def fuzz(
 ) -> None:
     """Compares random programs with eager PyTorch; writes each one that differs, made as small as possible."""
     from tt_torch.fuzz.check import NO_FINDING
-    from tt_torch.fuzz.ways import WAYS
 
-    if way not in WAYS:
-        raise typer.BadParameter(f"got {way}, expected {', '.join(WAYS)}", param_hint="--way")
+    _require(way, samples)
     if not count and not minutes:
         raise typer.BadParameter("give a number of programs or of minutes", param_hint="--count, --minutes")
-    if samples:
-        needs("sweeps")
     os.environ["TT_TORCH_CACHE_SIZE"] = "0"  # each program is compiled, and none is met again
     end = time.monotonic() + 60 * minutes if minutes else float("inf")
     items = _items(seed, count, end, {"way": way, "length": length, "samples": samples})
@@ -67,6 +63,15 @@ def fuzz(
         print_json({"programs": verdicts.total(), "verdicts": verdicts, "files": findings})
     if verdicts.keys() - set(NO_FINDING):
         raise typer.Exit(1)
+
+
+def _require(way: str, samples: bool) -> None:
+    from tt_torch.fuzz.ways import WAYS
+
+    if way not in WAYS:
+        raise typer.BadParameter(f"got {way}, expected {', '.join(WAYS)}", param_hint="--way")
+    if samples:
+        needs("sweeps")
 
 
 def _compared(
