@@ -159,6 +159,18 @@ EDGES = [
         [(2, 3, 5, 7), moved(of(f32, 2, 3, 2), torch.sigmoid)],
         (f32,),
     ),
+    Row(
+        "fractional_max_pool3d of NaN",
+        lambda x, s: aten.fractional_max_pool3d(x, [2, 2, 2], [2, 2, 2], s),
+        [moved(of(f32, 1, 1, 4, 4, 4), lambda x: torch.where(x > 0, NAN, x)), moved(of(f32, 1, 1, 3), torch.sigmoid)],
+        (f32,),
+    ),
+    Row(
+        "zeros of uneven averages",
+        lambda x: F.adaptive_avg_pool2d(-x, 5).signbit(),
+        [moved(of(f32, 1, 2, 4, 4), torch.zeros_like)],
+        (f32,),
+    ),
     Row("layer_norm over all", lambda x: F.layer_norm(x, x.shape), [X]),
     Row(
         "solve_triangular of nothing", lambda a, b: linalg.solve_triangular(a, b, upper=True), [(3, 3), (3, 0)], (f32,)

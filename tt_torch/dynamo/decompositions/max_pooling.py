@@ -187,6 +187,10 @@ def fractional_max_pool(x: Tensor, kernel: Ints, counts: Ints, samples: Tensor) 
         at = at + place.reshape(*images.shape[:2], *shape) * stride
     at = at.flatten(-dims)  # (images, channels, *counts, elements of a window)
     flat = images.flatten(2)
-    values, which = flat.gather(-1, at.flatten(2)).reshape(at.shape).max(-1)
+    elements = flat.gather(-1, at.flatten(2)).reshape(at.shape)
+    values, which = elements.max(-1)
+    # Of several NaN in a window, eager takes the last one.
+    last_nan = torch.where(elements == elements, -1, torch.arange(at.shape[-1])).amax(-1)
+    which = torch.where(last_nan < 0, which, last_nan)
     where = at.gather(-1, which.unsqueeze(-1)).squeeze(-1)
     return (values, where) if images is x else (values.squeeze(0), where.squeeze(0))

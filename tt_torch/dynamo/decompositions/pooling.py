@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from tt_torch.dynamo.decompositions.registry import decomposes
+from tt_torch.dynamo.decompositions.registry import DECOMPOSITIONS, decomposes
 from tt_torch.dynamo.decompositions.window_sums import Windows, overhang, scattered, sums, sums_of_chosen
 
 aten = torch.ops.aten
@@ -178,6 +178,17 @@ def _in_window(size: int, count: int) -> Tensor:
     """A matrix (count, size): which elements are in which adaptive window."""
     begin, end = (v.unsqueeze(1) for v in adaptive_windows(size, count))
     return (torch.arange(size) >= begin) & (torch.arange(size) < end)
+
+
+_OF_PYTORCH = DECOMPOSITIONS[aten._adaptive_avg_pool2d.default]
+
+
+@decomposes(aten._adaptive_avg_pool2d.default)
+def adaptive_avg_pool2d(x: Tensor, counts: Sequence[int]) -> Tensor:
+    """PyTorch's decomposition. Windows of several sizes are sums of elements there, and some have one element, which
+    eager PyTorch adds to 0.0, so that it is never -0.0."""
+    uneven = any(count and size % count for size, count in zip(x.shape[-2:], counts, strict=True))
+    return _OF_PYTORCH(x + 0.0 if uneven and x.is_floating_point() else x, counts)
 
 
 @decomposes(aten._adaptive_avg_pool3d.default)
