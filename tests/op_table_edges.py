@@ -86,12 +86,7 @@ EDGES = [
         [(27, 4), (30, 4)],
         (f32,),
     ),
-    Row(
-        "tails of constants",
-        lambda x: (torch.full_like(x, 3.7).erfc(), 1e3 * F.gelu(torch.full_like(x, -4.5)), x),
-        [X],
-        (f32,),
-    ),
+    Row("erfc of a constant", lambda x: (torch.full_like(x, 3.7).erfc(), x), [X], (f32,)),
     Row("cdist of NaN", lambda x: (torch.cdist(x, x, p=0.0), torch.cdist(x, x, p=INF)), [SQUARE], (f32,)),
     Row(
         "chebyshev of a large degree",

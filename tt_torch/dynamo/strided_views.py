@@ -8,7 +8,7 @@ of its two sides reaches the other.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 import torch
 from torch.fx import GraphModule, Node
@@ -79,11 +79,22 @@ def _write_to_diagonal(node: Node) -> None:
     node.graph.erase_node(node)
 
 
+def _is_dense(value: torch.Tensor, order: Sequence[int]) -> bool:
+    """Whether the elements lie in memory without gaps, in this order of dimensions. It is computed from the strides,
+    because an example inside of a `vmap` accepts no ops after it."""
+    count = 1
+    for d in reversed(order):
+        if value.shape[d] != 1 and value.stride(d) != count:
+            return False
+        count *= value.shape[d]
+    return True
+
+
 def _copy_after(owner: Node) -> None:
     """Puts a copy in the place of a result. A result that eager PyTorch leaves with gaps stays as it is."""
     value = owner.meta["example_value"]
     order = memory_order(value)
-    if not value.permute(order).is_contiguous():
+    if not _is_dense(value, order):
         return
     turned = order != sorted(order)
     steps: list[tuple[str, tuple[object, ...], Arguments]] = [("clone", (), {"memory_format": torch.contiguous_format})]
