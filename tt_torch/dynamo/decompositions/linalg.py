@@ -189,9 +189,8 @@ def _eliminate(x: Tensor, steps: int) -> tuple[Tensor, Tensor, Tensor]:
         pivot, column = _corner(x, k), _column(x, k)
         zero = pivot == 0
         factor = column / torch.where(zero, 1, pivot)
-        x = torch.where(
-            rows > k, torch.where(columns > k, x - factor * _row(x, k), torch.where(columns == k, factor, x)), x
-        )
+        new = torch.where(columns == k, factor, x - factor * _row(x, k))
+        x = torch.where((rows > k) & (columns >= k), new, x)
         pivots.append(largest)
         found.append(zero)
     if not pivots:
