@@ -19,7 +19,7 @@ from tt_torch.dynamo.types import Result
 from tt_torch.fuzz import meshes
 from tt_torch.fuzz.meshes import Split, random_split
 from tt_torch.fuzz.quirks import undefined
-from tt_torch.fuzz.statements import DTYPES, FAMILIES, SCALARS, SHAPES, random_input
+from tt_torch.fuzz.statements import DTYPES, FAMILIES, REFUSALS, SCALARS, SHAPES, random_input
 from tt_torch.fuzz.tolerance import memory
 from tt_torch.fuzz.training import train
 
@@ -27,10 +27,6 @@ _SCOPE = {"torch": torch, "inf": float("inf"), "nan": float("nan")}
 _LARGEST = 1 << 14  # elements of a value: programs are to compile and run in a second
 _ATTEMPTS = 20  # choices of operands for a statement, until eager PyTorch accepts one
 _TRAINING = 0.2  # how many programs are also trained
-# The errors by which eager PyTorch refuses operands and numbers. Another one would be a fault of the table.
-_REFUSALS = (
-    RuntimeError, IndexError, ValueError, TypeError, OverflowError, ZeroDivisionError,
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -166,7 +162,7 @@ def trainable(program: Program) -> bool:
         train(function, copy.deepcopy(inputs), lambda function, _: function)
         train(function, after, lambda function, _: function, steps=1)
         return _is_defined(program, dict(zip(program.inputs, after, strict=True)))
-    except _REFUSALS:
+    except REFUSALS:
         return False
 
 
@@ -189,7 +185,7 @@ def _evaluated(
     try:
         for each in statements:
             values[each.result] = eval(each.text, _SCOPE, values)
-    except _REFUSALS:
+    except REFUSALS:
         return None
     new = values[statements[-1].result]
     if not isinstance(new, torch.Tensor) or new.numel() > _LARGEST or new.dtype not in DTYPES:
@@ -206,7 +202,7 @@ def _as_float32(value: torch.Tensor, inputs: Mapping[str, torch.Tensor], stateme
         wide = Program(dict(inputs), tuple(statements), (statements[-1].result,)).in_dtype(torch.float32)
         try:
             (other,) = wide.function()(*copy.deepcopy(list(wide.inputs.values())))
-        except _REFUSALS:
+        except REFUSALS:
             return False
         return other.shape == value.shape and torch.equal(other.isfinite(), value.isfinite())
     rounded = value.float()

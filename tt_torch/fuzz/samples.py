@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from tt_torch.fuzz.statements import DTYPES, LAYOUTS, SCALARS
+from tt_torch.fuzz.statements import DTYPES, LAYOUTS, REFUSALS, SCALARS
 from tt_torch.sweep.ops import sample_of
 from tt_torch.torch_private.op_samples import op_db
 from tt_torch.torch_private.trees import tree_leaves, tree_map_only
@@ -29,11 +29,9 @@ LEFT_OUT = {
 }
 _SAMPLES = 40  # of an op and a dtype that may be drawn
 _LARGEST = 5000  # elements of a tensor, each of which may get another value
-# What a text raises if it is no call: a sample has an object without a literal, or the op is a method only.
-_NO_CALL = (
-    SyntaxError, NameError, AttributeError, RuntimeError, IndexError, ValueError, TypeError, OverflowError,
-    ZeroDivisionError, NotImplementedError, AssertionError,
-)  # fmt: skip
+# What a text raises if it is no call that eager PyTorch computes. A sample may have an object without a literal, and an
+# op may be a method only. Some functions check an operand by `assert`, as `embedding` does for `padding_idx`.
+_NO_CALL = (*REFUSALS, SyntaxError, NameError, AttributeError, AssertionError)
 
 
 class _Name(str):

@@ -167,6 +167,10 @@ FAMILIES = {
     "layers": (1, _texts(_LAYERS)),
     "writes": (2, _texts(_WRITES)),
 }
+# The errors by which eager PyTorch refuses operands and numbers. Another one would be a fault of the table.
+REFUSALS = (
+    RuntimeError, IndexError, ValueError, TypeError, OverflowError, ZeroDivisionError,
+)  # fmt: skip
 DTYPES = (
     torch.float32, torch.float32, torch.float32, torch.float32, torch.bfloat16, torch.bfloat16, torch.float16,
     torch.float64, torch.int64, torch.int64, torch.int32, torch.bool, torch.bool, torch.uint8, torch.int16, torch.int8,
