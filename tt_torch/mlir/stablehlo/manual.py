@@ -5,7 +5,7 @@ its results are gathered:
 
     %r = sdy.manual_computation(%x) in_shardings=[<@mesh, [{"x"}]>] out_shardings=[<@mesh, [{"x"}]>] (%p) { ... }
 
-becomes `%p = meshpartition(%x)`, the ops of the body, and `%r = allgather(...)`. torch-mlir has no dialect `sdy`; in
+becomes `%p = mesh_partition(%x)`, the ops of the body, and `%r = all_gather(...)`. torch-mlir has no dialect `sdy`; in
 the generic form of MLIR, its attributes are read as text.
 """
 

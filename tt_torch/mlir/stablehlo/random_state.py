@@ -1,7 +1,8 @@
 """The 64-bit state of `stablehlo.rng_bit_generator` becomes pairs of 32-bit words, because the device has 32 bits.
 
 All bits are kept if the state comes from words or from a constant. Otherwise its upper words are zero, because 64-bit
-integers have only 32 bits on the device. A new state is read as words, and of other results only the lower words.
+integers have only 32 bits on the device. A program may read a new state as words. It may read only the lower words of
+other results.
 """
 
 from __future__ import annotations
