@@ -2,15 +2,15 @@
 
 Transformers compiles by itself on a list of devices. On others, it skips `compile_config` with a warning. Its switch
 for other devices is an attribute of CompileConfig. This module turns the switch on for configurations that name our
-backend, as soon as Transformers is imported; other configurations behave as before. The hook is written here because
-the library for such hooks, wrapt, adds 0.17 s to each start.
+backend, as soon as Transformers is imported; other configurations behave as before. `when_imported` is written here
+because the library for such hooks, wrapt, adds 0.17 s to each start.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -39,23 +39,43 @@ def is_ours(backend: object) -> bool:
 
 
 class _Finder(MetaPathFinder):
-    """Finds the module of CompileConfig as the other finders do, and adds the switch after the module was executed."""
+    """Finds a module as the other finders do, and calls a function with it after it was executed."""
+
+    def __init__(self, module: str, then: Callable[[ModuleType], None]) -> None:
+        self._module, self._then = module, then
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
-        if name != MODULE:
+        if name != self._module:
             return None
-        sys.meta_path.remove(self)
+        self.leave()
         spec = importlib.util.find_spec(name)
         if spec is None or spec.loader is None:
             return spec
         execute = spec.loader.exec_module
 
-        def execute_and_add(module: ModuleType) -> None:
+        def execute_and_call(module: ModuleType) -> None:
             execute(module)
-            _add_switch(module)
+            self._then(module)
 
-        spec.loader.exec_module = execute_and_add  # type: ignore[method-assign]
+        spec.loader.exec_module = execute_and_call  # type: ignore[method-assign]
         return spec
+
+    def leave(self) -> None:
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)
+
+
+def when_imported(module: str, then: Callable[[ModuleType], None]) -> Callable[[], None]:
+    """Calls a function with a module now, or after the module was imported.
+
+    Returns a function after which a later import is not noticed any more.
+    """
+    finder = _Finder(module, then)
+    if module in sys.modules:
+        then(sys.modules[module])
+    else:
+        sys.meta_path.insert(0, finder)
+    return finder.leave
 
 
 def _add_switch(module: ModuleType) -> None:
@@ -66,7 +86,4 @@ def _add_switch(module: ModuleType) -> None:
 
 def install() -> None:
     """Adds the switch to CompileConfig now, or when Transformers is imported."""
-    if MODULE in sys.modules:
-        _add_switch(sys.modules[MODULE])
-    else:
-        sys.meta_path.insert(0, _Finder())
+    when_imported(MODULE, _add_switch)

@@ -50,6 +50,7 @@ class Chips(LocalTensorMode):
     def __init__(self, ranks: int, hosts: Hosts | None = None) -> None:
         super().__init__(frozenset(hosts.own) if hosts else ranks)
         self.count, self.hosts = ranks, hosts
+        self.mesh: DeviceMesh | None = None  # the mesh of all chips that was made last
         self._asked: weakref.WeakValueDictionary[int, DeviceMesh] = weakref.WeakValueDictionary()
 
     def __enter__(self) -> Chips:

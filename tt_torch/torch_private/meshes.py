@@ -37,6 +37,8 @@ def meshes_of_one_process() -> None:
         elif self._device_type == "tt" and not one_process() and chips > dist.get_world_size():
             raise MeshError(f"a mesh of {chips} chips after init_process_group, {_LEAVE_OUT}")
         if one_process() and self._layout.numel() <= dist.get_world_size():
+            if self._device_type == "tt" and chips == dist.get_world_size():
+                one_process().running().mesh = self
             return dist.group.WORLD
         return before(self)  # type: ignore[no-untyped-call]
 

@@ -45,7 +45,7 @@ from torch.testing._internal.distributed.fake_pg import (
 )
 
 from tt_torch.errors import CollectiveError, MeshError
-from tt_torch.torch_private import rank_states, shardings
+from tt_torch.torch_private import checkpoints, rank_states, shardings
 from tt_torch.torch_private.chips import (
     EXCHANGES,
     MIXED,
@@ -330,7 +330,7 @@ def begin_with_others(shape: Sequence[int]) -> None:
 
 def begin(chips: int, hosts: Hosts | None = None) -> None:
     """Gives this process a mesh with this number of chips, until `torch.distributed.destroy_process_group()`."""
-    _undo.append(shardings.put_in())
+    _undo.extend((shardings.put_in(), checkpoints.put_in()))
     _before.extend((place, name, vars(place)[name]) for place, name, _ in _PATCHES)
     for place, name, wrapped in _PATCHES:
         setattr(place, name, wrapped(getattr(place, name)))

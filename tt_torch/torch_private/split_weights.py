@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor, Placement, Shard, distribute_tensor
+from torch.distributed.tensor.placement_types import _StridedShard  # 2.13.0: Transformers splits joined weights with it
 
 from tt_torch.torch_private.chips import hosts, of_parts, parts_of, require_equal_parts
 from tt_torch.torch_private.released import defer_memory
@@ -39,7 +40,7 @@ def deferred(whole: torch.Tensor, form: DTensor, name: str) -> torch.nn.Paramete
     In two cases the parts are copies, as `distribute_tensor` makes them: the mesh is a part of a mesh and has no name
     there, or a placement is no even split. Raises ShardingError for parts of several sizes.
     """
-    views = _parts(whole, form)
+    views = parts_by_placement(whole, form, form.placements) if all(map(_is_plain, form.placements)) else None
     if views is None:
         return torch.nn.Parameter(distributed(whole, form), form.requires_grad)
     nothing = torch.full((), math.nan, dtype=whole.dtype, device=form.device_mesh.device_type)
@@ -56,14 +57,15 @@ def distributed(whole: torch.Tensor, form: DTensor) -> DTensor:
     return distribute_tensor(whole, form.device_mesh, form.placements)
 
 
-def _parts(whole: torch.Tensor, form: DTensor) -> list[torch.Tensor] | None:
-    """Views of a tensor, one for each chip of this process, or one if all chips have all of it; None if it needs
-    copies."""
-    mesh, placements = form.device_mesh, form.placements
-    root, axes = mesh._get_root_mesh(), _axes(mesh)
-    if axes is None or not all(map(_is_plain, placements)):
+def parts_by_placement(
+    whole: torch.Tensor, form: DTensor, placements: Sequence[Placement]
+) -> list[torch.Tensor] | None:
+    """The parts of a tensor, one for each chip of this process, or one if all chips of the mesh of `form` have all of
+    it. They are views if the placements are even splits. None if the mesh is a part of a mesh and has no name there."""
+    root, axes = form.device_mesh._get_root_mesh(), _axes(form.device_mesh)
+    if axes is None:
         return None
-    if parts_of(form._local_tensor) is None:
+    if all(placement.is_replicate() for placement in placements):
         return [whole]
     own, splits = hosts(), list(zip(axes, placements, strict=True))
     places = {int(rank): place for place, rank in np.ndenumerate(root.mesh.numpy())}
@@ -87,7 +89,11 @@ def _part(
 ) -> torch.Tensor:
     """The part of the chip at a place of the mesh. `splits` has axes of the mesh, each with the placement along it."""
     for axis, placement in splits:
-        if isinstance(placement, Shard):
+        if isinstance(placement, _StridedShard):
+            groups, dim = int(placement.split_factor), placement.dim
+            require_equal_parts(whole.shape, dim, groups * mesh[axis])
+            whole = torch.cat([group.chunk(mesh[axis], dim)[place[axis]] for group in whole.chunk(groups, dim)], dim)
+        elif isinstance(placement, Shard):
             require_equal_parts(whole.shape, placement.dim, mesh[axis])
             whole = whole.chunk(mesh[axis], placement.dim)[place[axis]]
     return whole
