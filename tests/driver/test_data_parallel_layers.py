@@ -156,6 +156,32 @@ def test_an_eager_distributed_layer(name):
     check_distributed(name, compiled=False)
 
 
+@pytest.mark.parametrize("step", ["optimizer", "function"])
+def test_compiled_steps_of_an_optimizer(step):
+    """All chips have the parameters, and their gradients are sums over the chips."""
+    layer, x = example("layer norm")
+    parallel, mesh = copy.deepcopy(layer), init_device_mesh("tt", (4,))
+    split = distribute_tensor(x, mesh, [Shard(0)])
+    for trained, inputs in ((layer, x), (distribute_module(parallel, mesh), split)):
+        parameters = list(trained.parameters())
+        optimizer = torch.optim.Adam(parameters, lr=torch.tensor(0.01))
+
+        def by_hand(values, gradients):
+            for value, gradient in zip(values, gradients, strict=True):
+                value.sub_(gradient, alpha=0.01)
+
+        update = optimizer.step if step == "optimizer" else by_hand
+        if trained is parallel:
+            update = torch.compile(update, backend="tt")
+        for _ in range(3):
+            optimizer.zero_grad()
+            trained(inputs).square().sum().backward()
+            with torch.no_grad():
+                update(*([parameters, [p.grad for p in parameters]] if step == "function" else []))
+    assert all(p.grad.placements[0].is_partial() for p in parallel.parameters())
+    assert_same(parallel.parameters(), layer.parameters())
+
+
 @pytest.mark.slow
 def test_training_of_digits_follows_that_of_one_chip(monkeypatch):
     """100 steps of the demo's model, with batch norm, momentum and a batch of 64."""

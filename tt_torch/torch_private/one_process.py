@@ -21,6 +21,7 @@ from torch._functorch._aot_autograd.runtime_wrappers import (
     coerce_to_expected_memory_format,  # 2.13.0: the same
 )
 from torch._guards import TracingContext  # 2.13.0: for of_first_chip
+from torch._subclasses import meta_utils  # 2.13.0: for _and_of_the_same_parts
 from torch.distributed import (
     _local_tensor,  # 2.13.0: for _of_all_chips_or_one
     config,
@@ -305,12 +306,25 @@ def _on_one_chip(of: Any) -> Any:
     return _partition_value
 
 
+# 2.13.0: without it a compiled step of an optimizer would end in an AssertionError for a parameter that all chips have
+# and whose gradient is a sum over the chips: one is a plain tensor inside, and the other has a value per chip.
+def _and_of_the_same_parts(of: Any) -> Callable[..., bool]:
+    def fit(context: Any, x: Any) -> bool:
+        inner, parts = getattr(context, "inner_contexts", None), getattr(x, "attrs", None)
+        if inner is None or parts is None:
+            return inner is parts
+        return inner.keys() == parts.keys() and all(fit(inner[name], parts[name]) for name in parts)
+
+    return lambda context, gradient: of(context, gradient) and fit(context, gradient)
+
+
 _PATCHES: Sequence[tuple[Any, str, Callable[[Any], Any]]] = (
     (Shard, "_shard_tensor", _split_here),
     (_StridedShard, "_shard_tensor", _split_here),
     (_StridedShard, "_local_shard_size", _same_on_all),
     (Partial, "_partition_value", _on_one_chip),
     (DTensor, "full_tensor", _one_value),
+    (meta_utils, "_grad_context_compatible", _and_of_the_same_parts),
     (distributed_c10d, "_unregister_all_process_groups", _end_before),
     (LocalTensor, "__torch_dispatch__", _exchanged),
     (AOTDispatchAutograd, "process_runtime_tangent", _also_of_each_chip),
