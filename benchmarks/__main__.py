@@ -30,6 +30,7 @@ NAMES = (
     "generate",
     "decode_cost",
     "mesh_cost",
+    "mesh_memory",
     "serving",
 )
 
