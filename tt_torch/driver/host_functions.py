@@ -13,10 +13,11 @@ from math import prod
 import torch
 from torch import Tensor
 
+from tt_torch.driver.host_integers import INTEGER_FUNCTIONS
 from tt_torch.flow import HostCall
 
 Results = tuple[Tensor, ...]
-FUNCTIONS: dict[str, Callable[..., Results]] = {}
+FUNCTIONS: dict[str, Callable[..., Results]] = dict(INTEGER_FUNCTIONS)
 
 
 def require_known(call: HostCall) -> None:

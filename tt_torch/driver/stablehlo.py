@@ -37,14 +37,16 @@ from tt_torch.mlir.stablehlo.dtypes import DTYPES
 from tt_torch.mlir.stablehlo.manual import WHOLE
 from tt_torch.mlir.stablehlo.shardy_passes import shardings_of
 from tt_torch.mlir.stablehlo.wide_integers import check_wide_integers
+from tt_torch.mlir.stablehlo.wide_places import place_wide_integers
 from tt_torch.mlir.types import Value
 from tt_torch.runtime import Binary
 from tt_torch.runtime.mesh import REPLICATED, Sharding, whole_shape
 
 # The device has 32 bits for these.
 LARGEST = torch.finfo(torch.float32).max
+OF_FLOATS = Interval(-LARGEST, LARGEST)
 IN_32_BITS = {
-    torch.float64: Interval(-LARGEST, LARGEST),
+    torch.float64: OF_FLOATS,
     torch.int64: Interval(-(2**31), 2**31 - 1),
     torch.uint64: Interval(0, 2**32 - 1),
 }
@@ -77,7 +79,8 @@ def compile_stablehlo(
             "the module is the program of each chip of a mesh, and says nothing about the values of all chips; "
             "docs/stablehlo.md#programs-for-several-chips runs it"
         )
-    package = packaged_module(module, [f"arg{i}" for i in range(len(main(module).arguments))], {}, chosen)
+    names = [f"arg{i}" for i in range(len(main(module).arguments))]
+    package = packaged_module(module, names, {}, chosen)
     return LoadedModel(package, device or device_for(package, chosen))
 
 
@@ -97,15 +100,13 @@ def packaged_module(
             f"nothing was compiled: compile_depth is {config.compile_depth.name}, which is below EXECUTE"
         )
     types, results = input_types(module), [(tuple(x.type.shape), _dtype(x)) for x in returned(module)]
-    wide = check_wide_integers(module)
     mesh, placed = mesh_of(module.operation), shardings_of(module)
+    place_wide_integers(module)
+    wide = check_wide_integers(module)
     roles = argument_kinds(main(module))[: len(names)] + ["parameter"] * len(weights)
     with module.context:
         mark_arguments(main(module), roles)
-    if config.names_layers:
-        named = [n if role == "parameter" else "" for n, role in zip([*names, *weights], roles, strict=True)]
-        write_names(module, {}, named)
-        tell_unmatched(named, config)
+    _name_layers(module, [*names, *weights], roles, config)
     flow, modules = split(module)
     _report(flow, config)
     if MAIN not in modules:
@@ -122,10 +123,18 @@ def packaged_module(
     tensors = {f"program/{x}": torch.frombuffer(bytearray(programs[x].binary), dtype=torch.uint8) for x in programs}
     tensors |= {f"weight/{name}": x for name, x in weights.items()}
     inputs = [(False, name) for name in names] + [(True, name) for name in weights]
-    manifest = _checked(_manifest(programs, roles, inputs, types, results), wide)
+    manifest = _checked(_manifest(programs, roles, inputs, types, results, IN_32_BITS), wide)
     if MAIN not in programs:
         manifest = replace(manifest, flow=flow)
     return Package([manifest], tensors)
+
+
+def _name_layers(module: ir.Module, names: Sequence[str], roles: Sequence[str], config: CompilerConfig) -> None:
+    """Writes the names of weights for the options of single layers."""
+    if config.names_layers:
+        named = [name if role == "parameter" else "" for name, role in zip(names, roles, strict=True)]
+        write_names(module, {}, named)
+        tell_unmatched(named, config)
 
 
 def _with_numbers(placed: tuple[list[Sharding], list[Sharding]]) -> tuple[list[Sharding], list[Sharding]]:
@@ -145,7 +154,7 @@ def _compiled(module: ir.Module, config: CompilerConfig) -> CompiledProgram:
 
 def _report(flow: Flow, config: CompilerConfig) -> None:
     """Warns of the ops of the host. Raises UnsupportedOpError if the option `fallback` is "error"."""
-    calls = [step for step in flow.all_steps() if isinstance(step, HostCall)]
+    calls = [step for step in flow.all_steps() if isinstance(step, HostCall) and step.reason]
     if not calls:
         return
     if config.fallback == "error":
@@ -191,10 +200,12 @@ def _manifest(
     inputs: Sequence[tuple[bool, str]],
     types: Sequence[TensorType],
     results: Sequence[TensorType],
+    ranges: Mapping[torch.dtype, Interval],
 ) -> Manifest:
-    """The manifest of programs. `inputs` has for each input whether it is a weight, and its name. `roles` has roles."""
+    """The manifest of programs. `inputs` has for each input whether it is a weight, and its name. `roles` has roles.
+    `ranges` has the values that the inputs of a dtype may have."""
     known = list(zip(inputs, types, strict=True))
-    limits = {i: Limit(n, IN_32_BITS[dtype], "") for i, ((_, n), (_, dtype)) in enumerate(known) if dtype in IN_32_BITS}
+    limits = {i: Limit(n, ranges[dtype], "") for i, ((_, n), (_, dtype)) in enumerate(known) if dtype in ranges}
     return Manifest(
         interface=_interface([dtype for _, dtype in types], [dtype for _, dtype in results]),
         views={},

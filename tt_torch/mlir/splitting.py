@@ -31,6 +31,7 @@ from tt_torch.mlir.functions import (
 from tt_torch.mlir.mesh import mesh_of
 from tt_torch.mlir.stablehlo.flatten import BRANCHES, inline_calls, take_control_apart
 from tt_torch.mlir.stablehlo.host_calls import host_call
+from tt_torch.mlir.stablehlo.integer_rows import is_marked
 from tt_torch.mlir.stablehlo.loops import LOOP, states_of, unrolled
 from tt_torch.mlir.stablehlo.normalize import CONSTANTS
 from tt_torch.mlir.ttir.from_stablehlo.composites import is_known
@@ -64,12 +65,12 @@ def _needs_host_on_a_mesh(module: ir.Module) -> UnsupportedOpError:
 
 
 def _may_need_host(op: ir.Operation) -> bool:
-    return op.name == LOOP or host_call(op, []) is not None
+    return op.name == LOOP or is_marked(op) or host_call(op, []) is not None
 
 
 def _as_one_program(module: ir.Module) -> ir.Module | None:
     """A copy of the module without loops and branches; None if the host must decide, or compute something."""
-    if any(host_call(op, []) for op in nested(main(module))):
+    if is_marked(main(module)) or any(host_call(op, []) for op in nested(main(module))):
         return None
     with module.context, module.operation.location:
         copy = ir.Module.create()
@@ -87,9 +88,9 @@ def _as_one_program(module: ir.Module) -> ir.Module | None:
 
 def needs_host(op: Op) -> bool:
     """Whether an op is a step of a flow: a loop that cannot be unrolled, an op that the host computes, or a loop or
-    branch with an op of these kinds inside."""
+    branch that has values of the host, or an op of these kinds inside."""
     op = op.operation
-    if op.name in (LOOP, *BRANCHES) and any(needs_host(inner) for inner in nested(op)):
+    if op.name in (LOOP, *BRANCHES) and (is_marked(op) or any(needs_host(inner) for inner in nested(op))):
         return True
     if op.name != LOOP:
         return host_call(op, []) is not None
@@ -172,7 +173,8 @@ class _Block:
         first = list[int]()
         for reads in self.reads:
             before = [self.producer[x] for x in reads if x in self.producer]
-            first.append(max((first[i] + self.is_step[i] for i in before), default=0))
+            goes_back = not self.is_step[len(first)]  # steps of the host follow each other in one stage
+            first.append(max((first[i] + (self.is_step[i] and goes_back) for i in before), default=0))
         end = max((first[i] + 1 for i in range(len(first)) if self.is_step[i]), default=0)
         stage = {self.producer[x]: end for x in self.returned if x in self.producer}
         for i in reversed(range(len(self.ops))):

@@ -24,11 +24,11 @@ Values = list[Value]
 REDUCE, WINDOWS, SCATTER = "stablehlo.reduce", "stablehlo.reduce_window", "stablehlo.select_and_scatter"
 
 
-def reduce_by_slices(body: ir.Block) -> None:
+def reduce_by_slices(body: ir.Block, positions: bool = False) -> None:
     """Replaces the reductions of a block whose bodies are more than one op for each operand, or compute complex
-    numbers."""
+    numbers. If `positions` is true, this is done for reductions that find a position, too."""
     for op in [op.operation for op in body.operations]:
-        if not (rule := _rule(op)) or not all(map(is_elementwise, op.regions)):
+        if not (rule := _rule(op, positions)) or not all(map(is_elementwise, op.regions)):
             continue
         with ir.InsertionPoint(op), op.location:
             results = rule(op)
@@ -37,7 +37,7 @@ def reduce_by_slices(body: ir.Block) -> None:
         op.erase()
 
 
-def _rule(op: ir.Operation) -> Callable[[ir.Operation], Values] | None:
+def _rule(op: ir.Operation, positions: bool) -> Callable[[ir.Operation], Values] | None:
     if op.name == SCATTER:
         covered = _is_max_pool_gradient(op) or math.prod(attrs.ints(op, "window_dimensions")) > LARGEST_WINDOW
         return None if covered else _select_and_scatter
@@ -48,7 +48,7 @@ def _rule(op: ir.Operation) -> Callable[[ir.Operation], Values] | None:
         return None  # the device has it, or it depends on the order of elements, as a subtraction does
     if op.name == WINDOWS:
         return _windows
-    return None if _finds_a_position(op) else _reduced
+    return None if _finds_a_position(op) and not positions else _reduced
 
 
 def _is_max_pool_gradient(op: ir.Operation) -> bool:

@@ -1,4 +1,5 @@
-"""Which ops of StableHLO the host computes: factorizations of matrices, and what is too large for the device."""
+"""Which ops of StableHLO the host computes: factorizations of matrices, what is too large for the device, and integers
+of 64 bits, which `wide_places.py` has marked."""
 
 from __future__ import annotations
 
@@ -14,6 +15,7 @@ from tt_torch.mlir.context import describe
 from tt_torch.mlir.stablehlo import attrs
 from tt_torch.mlir.stablehlo.complex_parts import is_complex
 from tt_torch.mlir.stablehlo.dtypes import DTYPES
+from tt_torch.mlir.stablehlo.integer_rows import MARK, function_of, is_marked
 from tt_torch.mlir.types import Value
 
 Found = tuple[str, dict[str, Any]]  # a name in `driver.host_functions`, and its options
@@ -29,6 +31,8 @@ def host_call(op: ir.Operation, inputs: Sequence[int]) -> HostCall | None:
     name = str(op.attributes["call_target_name"]).strip('"') if op.name == "stablehlo.custom_call" else ""
     if name.startswith("lapack_") and name.endswith("_ffi") and name[7:8] in "sdcz":
         found = _lapack(op, name[8:-4])
+    elif is_marked(op):
+        found, reason = function_of(op), str(op.attributes[MARK]).strip('"')
     elif op.name in LARGE:
         found, reason = LARGE[op.name](op), TOO_LARGE
     if not found:

@@ -60,13 +60,13 @@ class _Finder:
 
     def numbers(self, body: ir.Block) -> list[Value]:
         """The numbers of the ops of a block, which are 0 if no result has left 32 bits."""
-        _simplify(body)
+        simplify(body)
         ops = [op.operation for op in body.operations]
         wide = set(wide_ops(ops, self.known))
         found: list[Value] = []
         for op in reversed(ops):
             if op in wide:
-                self.names.append(_named(op))
+                self.names.append(named(op))
                 found.append(_number(op, len(self.names)))
             elif op.name in BRANCHES:
                 found += self._of_branches(op)
@@ -91,7 +91,7 @@ class _Finder:
         is_wide = bool(wide_ops(deciding, self.known))
         if is_wide:
             _copied(deciding, condition.arguments, body.arguments, ir.InsertionPoint.at_block_begin(body))
-        self._bound_counters(condition, body)
+        bound_counters(condition, body, self.known)
         numbers = self.numbers(body)
         if len(self.names) == before:
             return []
@@ -107,32 +107,34 @@ class _Finder:
             return [number]
         after = _copied(deciding, condition.arguments, results, ir.InsertionPoint.after(new))
         wide = wide_ops(after, self.known)
-        self.names += [_named(op) for op in reversed(wide)]
+        self.names += [named(op) for op in reversed(wide)]
         return [number, *(_number(op, len(self.names) - i) for i, op in enumerate(wide))]
 
-    def _bound_counters(self, condition: ir.Block, body: ir.Block) -> None:
-        """Notes that `i` is less than `n` in the body of a loop on `i < n`."""
-        *_, last = [op.operation for op in condition.operations]
-        arguments, rest = list(condition.arguments), [last.operands[0]]
-        while rest:
-            op = rest.pop().owner
-            if isinstance(op, ir.Block) or op.name not in ("stablehlo.and", "stablehlo.compare"):
-                continue
-            if op.name == "stablehlo.and":
-                rest += op.operands
-            elif attrs.direction(op) == "LT" and op.operands[0] in arguments:
-                counter, end = op.operands
-                if (limits := LIMITS.get(element_name(counter))) is not None:
-                    last_value = self.known.get(end, limits).high - 1
-                    self.known[body.arguments[arguments.index(counter)]] = Interval(limits.low, last_value)
+
+def bound_counters(condition: ir.Block, body: ir.Block, known: dict[Value, Interval]) -> None:
+    """Notes that `i` is less than `n` in the body of a loop on `i < n`."""
+    *_, last = [op.operation for op in condition.operations]
+    arguments, rest = list(condition.arguments), [last.operands[0]]
+    while rest:
+        op = rest.pop().owner
+        if isinstance(op, ir.Block) or op.name not in ("stablehlo.and", "stablehlo.compare"):
+            continue
+        if op.name == "stablehlo.and":
+            rest += op.operands
+        elif attrs.direction(op) == "LT" and op.operands[0] in arguments:
+            counter, end = op.operands
+            if (limits := LIMITS.get(element_name(counter))) is not None:
+                last_value = known.get(end, limits).high - 1
+                known[body.arguments[arguments.index(counter)]] = Interval(limits.low, last_value)
 
 
-def _simplify(body: ir.Block) -> None:
-    """Leaves only reductions of 64-bit integers with one operand and one op in their bodies."""
+def simplify(body: ir.Block, positions: bool = False) -> None:
+    """Leaves only reductions of 64-bit integers with one operand and one op in their bodies, apart from those that find
+    a position. If `positions` is true, these are replaced, too."""
     found = [op.operation for op in body.operations if op.operation.name in REDUCTIONS]
     found = [op for op in found if LIMITS.keys() & {element_name(x) for x in op.results}]
     if found and all(x.type.has_static_shape for op in found for x in op.operands):
-        reduce_by_slices(body)
+        reduce_by_slices(body, positions)
     for op in [op.operation for op in body.operations if op.operation.name == REDUCE]:
         names, count = combining(op), len(op.results)
         if count > 1 and names is not None:
@@ -151,7 +153,7 @@ def _reduced(op: ir.Operation, i: int, count: int, name: str) -> Value:
     return new.results[0]
 
 
-def _named(op: ir.Operation) -> str:
+def named(op: ir.Operation) -> str:
     location = op.location
     while isinstance(location, ir.CallSiteLoc):  # of a function that was inlined
         location = location.callee

@@ -13,14 +13,16 @@ from tt_torch.dynamo.exactness.interval import ZERO, Interval, hull
 from tt_torch.mlir.functions import read_by
 from tt_torch.mlir.stablehlo import attrs
 from tt_torch.mlir.stablehlo.bodies import body_op
+from tt_torch.mlir.stablehlo.integer_rows import is_marked
 from tt_torch.mlir.stablehlo.normalize import CONSTANTS, NARROW_INTEGERS, element_name
 from tt_torch.mlir.types import Value
 
 LIMITS = {"i64": Interval(-(2**31), 2**31 - 1), "ui64": Interval(0, 2**32 - 1)}
+FULL = {"i64": Interval(-(2**63), 2**63 - 1), "ui64": Interval(0, 2**64 - 1)}
 LARGE = Interval(-(2.0**64), 2.0**64)
 MOVING = ("reshape", "broadcast_in_dim", "transpose", "slice", "concatenate", "gather", "dynamic_slice", "reverse")
-PICKING = (*MOVING, "maximum", "minimum", "select", "clamp", "pad", "dynamic_update_slice")
-UNBOUNDED = ("convolution", "dot", "dot_general", "power", "select_and_scatter", "shift_left")
+PICKING = (*MOVING, "select", "pad", "dynamic_update_slice")
+UNBOUNDED = ("convolution", "dot", "dot_general", "power", "select_and_scatter")
 WITH_BODIES = ("all_reduce", "reduce", "reduce_window", "scatter")
 INDEXING = ("gather", "dynamic_slice")  # their first operand has the elements
 # If only the low 32 bits of their results are read, only those of their operands are.
@@ -28,26 +30,39 @@ MODULAR = (*MOVING, "add", "subtract", "multiply", "negate", "and", "or", "xor",
 
 
 def wide_ops(ops: Sequence[ir.Operation], known: dict[Value, Interval]) -> list[ir.Operation]:
-    """The ops of a block whose results may leave 32 bits, in their order. `known` has the ranges of values that were
-    found before, and gets those of these ops."""
-    in_full = _read_in_full(ops)
-    wide: list[ir.Operation] = []
-    for op in ops:
-        if len(op.results) != 1 or (limits := LIMITS.get(element_name(op.results[0]))) is None:
-            continue
-        if (raw := _range(op, known)) is None:
-            continue
-        if op.name not in CONSTANTS and op.results[0] in in_full and not raw.within(limits):
-            wide.append(op)
-        known[op.results[0]] = Interval(max(raw.low, limits.low), min(raw.high, limits.high))
-    return wide
+    """The ops of a block on the device whose results may leave 32 bits, in their order. `known` has the ranges of
+    values that were found before, and gets those of these ops."""
+    in_full = read_in_full(ops)
+    return [op for op in ops if is_wide(op, note_range(op, known), in_full) and not is_marked(op)]
+
+
+def is_wide(op: ir.Operation, raw: Interval | None, in_full: set[Value]) -> bool:
+    """Whether an op may have a result beyond 32 bits that is read in full. `raw` is its range before it wraps."""
+    if raw is None or op.name in CONSTANTS:
+        return False
+    return not in_full.isdisjoint(op.results) and not raw.within(LIMITS[element_name(op.results[0])])
+
+
+def note_range(op: ir.Operation, known: dict[Value, Interval]) -> Interval | None:
+    """The values that the result of an op may have before it wraps; None if nothing is known but its type. `known` gets
+    the values that it has. On the device, a check keeps them in 32 bits. On the host, they wrap at 64 bits."""
+    if is_marked(op):
+        known |= {x: FULL[element_name(x)] for x in op.results if element_name(x) in FULL}
+    if len(op.results) != 1 or (limits := LIMITS.get(element_name(op.results[0]))) is None:
+        return None
+    (result,), raw = op.results, _range(op, known)
+    if raw is not None and not is_marked(op):
+        known[result] = Interval(max(raw.low, limits.low), min(raw.high, limits.high))
+    elif raw is not None and raw.within(known[result]):
+        known[result] = raw
+    return raw
 
 
 def short_name(op: ir.Operation) -> str:
     return op.name.rpartition(".")[2].removeprefix("broadcast_") if op.name.startswith("chlo.") else op.name[10:]
 
 
-def _read_in_full(ops: Sequence[ir.Operation]) -> set[Value]:
+def read_in_full(ops: Sequence[ir.Operation]) -> set[Value]:
     """The values of which not only the low 32 bits are read."""
     found: set[Value] = set()
     for op in reversed(ops):
@@ -55,7 +70,7 @@ def _read_in_full(ops: Sequence[ir.Operation]) -> set[Value]:
             continue
         if short_name(op) not in MODULAR or found.intersection(op.results):
             found.update(read_by(op))
-        elif short_name(op) in INDEXING:
+        elif short_name(op) in (*INDEXING, "shift_left"):
             found.update(list(op.operands)[1:])
     return found
 
@@ -109,7 +124,35 @@ def _of_type(element: str) -> Interval:
 def _both(x: Interval, y: Interval) -> Interval:
     """The bits that both numbers have."""
     highs = [each.high for each in (x, y) if each.low >= 0]
-    return Interval(0, min(highs)) if highs else LIMITS["i64"]
+    if highs:
+        return Interval(0, min(highs))
+    return LIMITS["i64"] if (x | y).within(LIMITS["i64"]) else FULL["i64"]
+
+
+def _either(x: Interval, y: Interval) -> Interval | None:
+    """The bits of both numbers, or those that they differ in."""
+    if x.low >= 0 and y.low >= 0 and max(x.high, y.high) < 2**64:
+        return Interval(0, 2 ** int(max(x.high, y.high)).bit_length() - 1)
+    return None if (x | y).within(LIMITS["i64"]) else LARGE
+
+
+def _scaled(x: Interval, count: Interval) -> Interval:
+    return x.times(Interval(2 ** int(count.low), 2 ** int(count.high))) if 0 <= count.low <= count.high < 64 else LARGE
+
+
+def _halved(x: Interval, count: Interval) -> Interval:
+    """A logical shift. A negative number has its highest bit set."""
+    high, least = (x.high if x.low >= 0 else 2**64 - 1), int(min(max(0, count.low), 64))
+    moved = Interval(0, int(high) >> least)
+    return moved if x.low >= 0 or count.low > 0 else moved | LARGE
+
+
+def _largest(x: Interval, y: Interval) -> Interval:
+    return Interval(max(x.low, y.low), max(x.high, y.high))
+
+
+def _least(x: Interval, y: Interval) -> Interval:
+    return Interval(min(x.low, y.low), min(x.high, y.high))
 
 
 def _remainder(x: Interval, y: Interval) -> Interval:
@@ -119,17 +162,26 @@ def _remainder(x: Interval, y: Interval) -> Interval:
     return rest | x if y.low <= 0 <= y.high else rest
 
 
-RULES: dict[str, Callable[[Sequence[Interval]], Interval]] = {
+RULES: dict[str, Callable[[Sequence[Interval]], Interval | None]] = {
     "abs": lambda given: given[0] | -given[0],
     "add": lambda given: given[0].plus(given[1]),
     "and": lambda given: _both(*given),
+    "clamp": lambda given: _least(_largest(given[1], given[0]), given[2]),
     "convert": lambda given: given[0],
     "divide": lambda given: (given[0] | -given[0] if given[1].low <= -1 <= given[1].high else given[0]) | ZERO,
+    "maximum": lambda given: _largest(*given),
+    "minimum": lambda given: _least(*given),
     "multiply": lambda given: given[0].times(given[1]),
     "negate": lambda given: -given[0],
     "remainder": lambda given: _remainder(*given),
-    "shift_right_logical": lambda given: given[0] if given[0].low >= 0 else LARGE,
+    "or": lambda given: _either(*given),
+    "popcnt": lambda given: Interval(0, 64),
+    "count_leading_zeros": lambda given: Interval(0, 64),
+    "shift_left": lambda given: _scaled(*given),
+    "shift_right_logical": lambda given: _halved(*given),
+    "sign": lambda given: Interval(-1, 1),
     "subtract": lambda given: given[0].plus(-given[1]),
+    "xor": lambda given: _either(*given),
     **dict.fromkeys(UNBOUNDED, lambda _: LARGE),
 }
 

@@ -13,10 +13,12 @@ from typing import TypeAlias
 from torch_mlir import ir
 
 from tt_torch.mlir.rules import Builder, dtype, shape, tensor
+from tt_torch.mlir.stablehlo.random_state import IN_WORDS
 from tt_torch.mlir.ttir.from_stablehlo.creation import full
 from tt_torch.mlir.ttir.from_stablehlo.registry import RULES, unsupported
 from tt_torch.mlir.types import Op, Value
 
+Drawn: TypeAlias = tuple[list[Value], list[Value]]  # numbers, and the next counter
 Word: TypeAlias = Value  # int32 values of any shape, with wrap-around; keys and counters have two or more words
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 PARITY = 0x1BD11BDA
@@ -37,8 +39,15 @@ def rng_bit_generator(op: Op, b: Builder) -> list[Value]:
     element, bits = op.attributes["tt.element_type"].value, Bits(b)
     words = bits.words(state)
     generate = bits.philox if algorithm == "PHILOX" else bits.threefry
-    numbers, counter = generate(words[:2], words[2:], shape(result), element.width == 64)
+    if in_words := IN_WORDS in op.attributes:
+        (*size, _), wide = shape(result), True
+    else:
+        size, wide = shape(result), element.width == 64
+    (numbers, *high), counter = generate(words[:2], words[2:], size, wide)
     counter = counter[: len(words) - 2]
+    if in_words:
+        columns = [b("ttir.reshape", word, shape=[*size, 1]) for word in (numbers, *high)]
+        numbers = b("ttir.concat", columns, dim=len(size))
     return [bits.state([*words[:2], *counter]), bits.narrowed(numbers, element, dtype(result))]
 
 
@@ -125,13 +134,13 @@ class Bits:
         name = "ttir.bitcast_convert" if element.width >= 32 else "ttir.typecast"
         return self.b(name, numbers, dtype=target)
 
-    # --- generators: they take a key, a counter and a shape. They return the numbers (only the low words of 64-bit
-    # numbers) and the next counter.
+    # --- generators: they take a key, a counter and a shape. They return the numbers (the low and the high words of
+    # 64-bit numbers) and the next counter.
 
-    def threefry(self, key: list[Word], counter: list[Word], size: list[int], wide: bool) -> tuple[Value, list[Word]]:
+    def threefry(self, key: list[Word], counter: list[Word], size: list[int], wide: bool) -> Drawn:
         if wide or not size:
             inputs, after = self.counted(counter, math.prod(size))
-            return self.b("ttir.reshape", self.threefry_rounds(key, inputs)[0], shape=size), after
+            return [self.b("ttir.reshape", word, shape=size) for word in self.threefry_rounds(key, inputs)], after
         even = [d for d, n in enumerate(size) if n % 2 == 0]
         split = even[0] if even else size.index(max(size))
         pairs = -(-size[split] // 2)
@@ -143,7 +152,7 @@ class Bits:
         joined = self.b("ttir.concat", parts, dim=split + 1)
         joined = self.b("ttir.reshape", joined, shape=[*size[:split], 2 * pairs, *size[split + 1 :]])
         cropped = self.b("ttir.slice_static", joined, begins=[0] * len(size), ends=size, step=[1] * len(size))
-        return cropped, after
+        return [cropped], after
 
     def threefry_rounds(self, key: list[Word], counter: list[Word]) -> list[Word]:
         keys = [*key, self.xor(*key, self.constant(PARITY))]
@@ -156,16 +165,18 @@ class Bits:
             x, y = self.add(x, first), self.add(y, self.add(second, self.constant(block + 1)))
         return [x, y]
 
-    def philox(self, key: list[Word], counter: list[Word], size: list[int], wide: bool) -> tuple[Value, list[Word]]:
+    def philox(self, key: list[Word], counter: list[Word], size: list[int], wide: bool) -> Drawn:
         """Philox. If the counter has 64 bits, the key is its upper half."""
         count = math.prod(size)
         inputs, after = self.counted((counter + key)[:4], -(-count * (2 if wide else 1) // 4))
         groups = shape(inputs[0])[0]
-        words = self.philox_rounds(key, inputs)[:: 2 if wide else 1]
-        columns = [self.b("ttir.reshape", word, shape=[groups, 1]) for word in words]
-        flat = self.b("ttir.reshape", self.b("ttir.concat", columns, dim=1), shape=[groups * len(words)])
-        numbers = self.b("ttir.slice_static", flat, begins=[0], ends=[count], step=[1])
-        return self.b("ttir.reshape", numbers, shape=size), after
+        words, numbers = self.philox_rounds(key, inputs), list[Word]()
+        for part in (words[::2], words[1::2]) if wide else (words,):
+            columns = [self.b("ttir.reshape", word, shape=[groups, 1]) for word in part]
+            flat = self.b("ttir.reshape", self.b("ttir.concat", columns, dim=1), shape=[groups * len(part)])
+            first = self.b("ttir.slice_static", flat, begins=[0], ends=[count], step=[1])
+            numbers.append(self.b("ttir.reshape", first, shape=size))
+        return numbers, after
 
     def philox_rounds(self, key: list[Word], x: list[Word]) -> list[Word]:
         for number in range(10):

@@ -1,0 +1,111 @@
+"""64-bit integers of JAX programs against JAX on the CPU: hashes, random numbers, times, and integers that leave the 32
+bits of the device."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+jax = pytest.importorskip("jax", reason="the extra `jax` is not installed")
+jnp, lax, random = jax.numpy, jax.lax, jax.random
+
+import tt_torch.jax  # noqa: E402
+from tt_torch.config import CompilerConfig  # noqa: E402
+from tt_torch.driver.partition import HostFallbackWarning  # noqa: E402
+from tt_torch.errors import InexactError, UnsupportedOpError  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def of_64_bits() -> Iterator[None]:
+    with jax.enable_x64(True):
+        yield
+
+
+def splitmix(x: Any) -> Any:
+    z = x + jnp.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> 30)) * jnp.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> 27)) * jnp.uint64(0x94D049BB133111EB)
+    return z ^ (z >> 31)
+
+
+def fnv(data: Any) -> Any:
+    def step(i: Any, value: Any) -> Any:
+        return (value ^ data[i].astype(jnp.uint64)) * jnp.uint64(0x100000001B3)
+
+    return lax.fori_loop(0, data.shape[0], step, jnp.uint64(0xCBF29CE484222325))
+
+
+def drawn(algorithm: str) -> Any:
+    kind = getattr(lax.RandomAlgorithm, algorithm)
+    return lambda state: lax.rng_bit_generator(state, (3, 5), jnp.uint64, kind)
+
+
+def key() -> Any:
+    return random.key(3)
+
+
+def count() -> Any:
+    return jnp.arange(6, dtype=jnp.uint64)
+
+
+def state() -> Any:
+    return jnp.uint32([1, 2, 3, 4])
+
+
+# For nearly all values, these leave 32 bits. So the host computes them.
+HASHES: dict[str, tuple[Any, ...]] = {
+    "uniform": (lambda k: random.uniform(k, (50,)), key),
+    "normal": (lambda k: random.normal(k, (4, 5)), key),
+    "bits": (lambda k: random.bits(k, (7,), jnp.uint64), key),
+    "randint": (lambda k: random.randint(k, (10,), 0, 100), key),
+    "randint of 64 bits": (lambda k: random.randint(k, (10,), -(2**40), 2**62), key),
+    "choice": (lambda k: random.choice(k, 10, (4,)), key),
+    "threefry": (drawn("RNG_THREE_FRY"), state),
+    "philox": (drawn("RNG_PHILOX"), state),
+    "splitmix": (splitmix, count),
+    "fnv": (fnv, lambda: jnp.arange(9, dtype=jnp.uint8)),
+    "positions": (lambda x, w: w[splitmix(x) % 5] * 2, count, lambda: jnp.arange(5, dtype=jnp.float32)),
+    "a branch": (lambda x: lax.cond(x[1] > 0, splitmix, lambda x: x + 1, x), count),
+}
+
+
+def compare(got: Any, expected: Any) -> None:
+    assert jax.tree.structure(got) == jax.tree.structure(expected)
+    for one, other in zip(jax.tree.leaves(got), jax.tree.leaves(expected), strict=True):
+        assert (one.dtype, one.shape) == (other.dtype, other.shape)
+        if jnp.issubdtype(one.dtype, jnp.integer):
+            np.testing.assert_array_equal(one, other)
+        else:
+            np.testing.assert_allclose(one.astype(np.float32), other.astype(np.float32), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("program", HASHES.values(), ids=HASHES)
+def test_what_needs_64_bits_is_on_the_host(program: tuple[Any, ...]) -> None:
+    function, *makers = program
+    arguments = [make() for make in makers]
+    with pytest.warns(HostFallbackWarning, match="32 bits"):
+        compiled = tt_torch.jax.compile(function, *arguments)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        compare(compiled(*arguments), function(*arguments))
+
+
+def test_packages_and_errors(tmp_path: Path) -> None:
+    """A package has the ops of the host."""
+    with pytest.warns(HostFallbackWarning, match=r"stablehlo.multiply at .*test_jax_integers.py:\d+ .*32 bits"):
+        model = tt_torch.jax.compile(splitmix, count()).model
+    x, expected = np.array(count()), np.asarray(splitmix(count()))
+    model.save(tmp_path / "a.ttpkg")
+    for each in (tt_torch.load(tmp_path / "a.ttpkg"), copy.deepcopy(model)):
+        np.testing.assert_array_equal(each(torch.from_numpy(x)).numpy(), expected)
+        with pytest.raises(InexactError, match="arg0"):
+            each(torch.from_numpy(x + np.uint64(2**32)))
+    with pytest.raises(UnsupportedOpError, match="more than 32 bits"):
+        tt_torch.jax.compile(splitmix, count(), config=CompilerConfig(fallback="error"))

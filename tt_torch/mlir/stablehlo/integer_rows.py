@@ -1,0 +1,174 @@
+"""The ops of StableHLO that the host can compute on integers of 64 bits, and how each of them is called there.
+
+A row gives the options of the function of this name in `driver/host_integers.py`, or None for a form that it lacks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import numpy as np
+from torch_mlir import ir
+
+from tt_torch.mlir.stablehlo import attrs
+from tt_torch.mlir.stablehlo.bodies import body_op
+from tt_torch.mlir.stablehlo.dtypes import DTYPES
+from tt_torch.mlir.stablehlo.normalize import CONSTANTS, element_name
+from tt_torch.mlir.types import Op, Value
+
+Options = dict[str, Any]
+MARK = "tt.on_host"  # on an op: the host computes it; on a loop, a branch or `main`: the host has some of its values
+PREFIX = "stablehlo."
+IN_32_BITS, NEAREST = "tt.in_32_bits", "tt.nearest"  # custom calls: integers of the host, for an op of the device
+PLAIN = """
+abs add and clamp count_leading_zeros divide dynamic_update_slice maximum minimum multiply negate not
+optimization_barrier or popcnt power remainder select shift_left shift_right_arithmetic shift_right_logical sign
+subtract xor
+"""  # ops without options
+REDUCED = ("add", "and", "maximum", "minimum", "multiply", "or", "xor")
+LARGEST_WINDOWS = 2**32  # elements of all windows of a reduction
+
+
+def _dtype(x: Value) -> str:
+    return str(DTYPES[element_name(x)]).removeprefix("torch.")
+
+
+def _shape(op: ir.Operation) -> list[int]:
+    return list(op.results[0].type.shape)
+
+
+def _constant(op: ir.Operation) -> Options:
+    value, kind = op.attributes["value"], _bitcast_convert(op)
+    one = attrs.splat(value)
+    data = attrs.elements(value) if one is None else np.array(one, kind["dtype"])
+    return {"data": data.astype(kind["dtype"]).tobytes().hex(), **kind}
+
+
+def _bitcast_convert(op: ir.Operation) -> Options:
+    return {"dtype": _dtype(op.results[0]), "shape": _shape(op)}
+
+
+def _gather(op: ir.Operation) -> Options:
+    dims = attrs.gather(op)
+    batch = list(dims.operand_batching_dims)
+    return {
+        "windows": list(dims.offset_dims), "batch": batch, "batch_of_indices": list(dims.start_indices_batching_dims),
+        "dims": list(dims.start_index_map), "vector": dims.index_vector_dim, "sizes": attrs.ints(op, "slice_sizes"),
+        "gone": [*dims.collapsed_slice_dims, *batch],
+    }  # fmt: skip
+
+
+def _scatter(op: ir.Operation) -> Options | None:
+    dims, batch = attrs.scatter(op), list(attrs.scatter(op).input_batching_dims)
+    block, gone = op.regions[0].blocks[0], [*dims.inserted_window_dims, *batch]
+    replaces = list(list(block.operations)[-1].operands) == [block.arguments[1]] if len(block.arguments) == 2 else False
+    if len(op.results) != 1 or not (replaces or body_op(op) in REDUCED):
+        return None
+    inner = iter([op.operands[2].type.shape[dim] for dim in sorted(dims.update_window_dims)])
+    return {
+        "body": "" if replaces else body_op(op), "windows": list(dims.update_window_dims), "batch": batch,
+        "batch_of_indices": list(dims.scatter_indices_batching_dims), "dims": list(dims.scattered_dims_to_operand_dims),
+        "vector": dims.index_vector_dim, "gone": gone,
+        "sizes": [1 if dim in gone else next(inner) for dim in range(len(_shape(op)))],
+    }  # fmt: skip
+
+
+def _sort(op: ir.Operation) -> Options | None:
+    """By one operand, as `jnp.sort` does."""
+    block = op.regions[0].blocks[0]
+    compare, *others = [each.operation for each in block.operations]
+    if compare.name != "stablehlo.compare" or len(others) != 1 or attrs.direction(compare) not in ("LT", "GT"):
+        return None
+    pairs = [list(block.arguments)[i : i + 2] for i in range(0, len(block.arguments), 2)]
+    if list(compare.operands) not in pairs:
+        return None
+    key = pairs.index(list(compare.operands))
+    if "f" in element_name(op.operands[key]):
+        return None
+    return {"dim": attrs.integer(op, "dimension"), "key": key, "descending": attrs.direction(compare) == "GT"}
+
+
+def _reduce(op: ir.Operation) -> Options | None:
+    body = body_op(op)
+    known = body in REDUCED and len(op.results) == 1
+    return {"body": body, "dims": attrs.ints(op, "dimensions")} if known else None
+
+
+def _reduce_window(op: ir.Operation) -> Options | None:
+    body, rank = body_op(op), len(op.operands[0].type.shape)
+    sizes = attrs.ints(op, "window_dimensions")
+    if body not in REDUCED or len(op.results) != 1 or prod(_shape(op)) * prod(sizes) > LARGEST_WINDOWS:
+        return None
+    pads = attrs.ints(op, "padding") or [0] * 2 * rank
+    names = {"steps": "window_strides", "base": "base_dilations", "dilations": "window_dilations"}
+    ways = {ours: attrs.ints(op, theirs) or [1] * rank for ours, theirs in names.items()}
+    return {"body": body, "sizes": sizes, **ways, "low": pads[::2], "high": pads[1::2]}
+
+
+def _dot_general(op: ir.Operation) -> Options:
+    dims = attrs.dot(op)
+    return {
+        "batch": [list(dims.lhs_batching_dimensions), list(dims.rhs_batching_dimensions)],
+        "contracting": [list(dims.lhs_contracting_dimensions), list(dims.rhs_contracting_dimensions)],
+    }
+
+
+def _ints(**names: str) -> Callable[[ir.Operation], Options]:
+    """Options that are lists of integers in the op, by their names there."""
+    return lambda op: {ours: attrs.ints(op, theirs) for ours, theirs in names.items()}
+
+
+ROWS: dict[str, Callable[[ir.Operation], Options | None]] = {
+    **dict.fromkeys(PLAIN.split(), lambda op: {}),
+    "bitcast_convert": _bitcast_convert,
+    "broadcast_in_dim": lambda op: {"shape": _shape(op), "dims": attrs.ints(op, "broadcast_dimensions")},
+    "compare": lambda op: {"direction": attrs.direction(op)},
+    "concatenate": lambda op: {"dim": attrs.integer(op, "dimension")},
+    "constant": _constant,
+    "convert": lambda op: {"dtype": _dtype(op.results[0])},
+    "dot_general": _dot_general,
+    "dynamic_slice": _ints(sizes="slice_sizes"),
+    "gather": _gather,
+    "iota": lambda op: {**_bitcast_convert(op), "dim": attrs.integer(op, "iota_dimension")},
+    "pad": _ints(low="edge_padding_low", high="edge_padding_high", between="interior_padding"),
+    "reduce": _reduce,
+    "reduce_window": _reduce_window,
+    "reshape": lambda op: {"shape": _shape(op)},
+    "reverse": _ints(dims="dimensions"),
+    "scatter": _scatter,
+    "slice": _ints(begins="start_indices", ends="limit_indices", steps="strides"),
+    "sort": _sort,
+    "transpose": _ints(dims="permutation"),
+}
+
+
+def is_marked(op: Op) -> bool:
+    return MARK in op.operation.attributes
+
+
+def mark(op: Op, reason: str = "") -> None:
+    """Notes that the host computes an op. Users are told of it if there is a reason."""
+    op.operation.attributes[MARK] = ir.StringAttr.get(reason, op.operation.context)
+
+
+def function_of(op: ir.Operation) -> tuple[str, Options] | None:
+    """The name and the options of the host's function for an op; None if the host has none."""
+    if op.name == "stablehlo.custom_call":
+        name = str(op.attributes["call_target_name"]).strip('"')
+        if name not in (IN_32_BITS, NEAREST):
+            return None
+        reader = {"op": str(op.attributes["tt.reader"]).strip('"')} if name == IN_32_BITS else {}
+        return PREFIX + name.removeprefix("tt."), reader
+    name = "constant" if op.name in CONSTANTS else op.name.removeprefix(PREFIX)
+    if name not in ROWS or not all(_is_plain(x, name == "convert") for x in (*op.operands, *op.results)):
+        return None
+    options = ROWS[name](op)
+    return None if options is None else (PREFIX + name, options)
+
+
+def _is_plain(x: Value, is_cast: bool) -> bool:
+    """Whether NumPy has a form for a value: numbers of fixed sizes. Only a cast has a way around for bfloat16."""
+    name = element_name(x)
+    return name in DTYPES and (is_cast or name != "bf16") and "complex" not in name and x.type.has_static_shape
