@@ -100,7 +100,7 @@ def test_one_result_is_a_tensor_and_none_is_a_tuple() -> None:
 
 
 def test_wrong_calls() -> None:
-    model = tt_torch.compile_stablehlo(TEXT)
+    model = tt_torch.compile_stablehlo(TEXT, CompilerConfig(fallback="error"))
     for arguments, error, said in (
         ((X.T, Z, N), InputShapeError, r"arg0 has the shape \(3, 2\)"),
         ((X.double(), Z, N), InputDtypeError, "arg0 has the dtype torch.float64"),

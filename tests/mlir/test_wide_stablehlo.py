@@ -1,19 +1,22 @@
-"""64-bit integers of StableHLO programs: a call has the interpreter's values, or its error names an op that leaves 32
-bits."""
+"""64-bit integers of StableHLO programs: a call has the interpreter's values. Without the host, it may be an error that
+names an op that leaves 32 bits instead."""
 
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 import pytest
 import torch
 from interpreter import interpreted
 from wide_programs import SIZE, program
 
+from tt_torch.config import CompilerConfig
+from tt_torch.driver.package.loading import LoadedModel
 from tt_torch.driver.stablehlo import compile_stablehlo, in_a_list
 from tt_torch.errors import InexactError
 
-LOWEST = {"i64": -(2**31), "ui64": 0}
+HOSTLESS = CompilerConfig(fallback="error")
 DTYPES = {"i64": torch.int64, "ui64": torch.uint64}
 
 
@@ -21,22 +24,40 @@ def checks(text: str) -> int:
     return len(compile_stablehlo(text)._package.manifests[0].checks)
 
 
-@pytest.mark.parametrize("seed", [1, 2, 14, 23, 31, 34, 51, 90])
-def test_random_programs(seed: int) -> None:
-    text, kind = program(seed)
-    rng, low = random.Random(seed), LOWEST[kind]
-    compiled, results = compile_stablehlo(text), 0
-    for size in (1, 3, 200, 2**15, 2**31 - 1):
-        drawn = [[rng.randint(max(low, -size), size) for _ in range(SIZE)] for _ in "xy"]
+def interval(kind: str, size: int) -> tuple[int, int]:
+    """The numbers of a type up to a size."""
+    lowest, highest = (-(2**63), 2**63 - 1) if kind == "i64" else (0, 2**64 - 1)
+    return max(lowest, -size), min(highest, size)
+
+
+def check(text: str, kind: str, seed: int, sizes: Sequence[int], compiled: LoadedModel) -> int:
+    """Compares calls with the interpreter. Returns the number of calls without an InexactError."""
+    rng, results = random.Random(seed), 0
+    for size in sizes:
+        drawn = [[rng.randint(*interval(kind, size)) for _ in range(SIZE)] for _ in "xy"]
         given = [torch.tensor(each, dtype=DTYPES[kind]) for each in drawn]
-        expected = [x.tolist() for x in interpreted(text, given)]
         try:
             got = [x.tolist() for x in in_a_list(compiled(*given))]
         except InexactError:
             continue
-        assert got == expected, drawn
+        assert got == [x.tolist() for x in interpreted(text, given)], drawn
         results += 1
-    assert results
+    return results
+
+
+@pytest.mark.parametrize("seed", [1, 2, 14, 23, 31, 34, 51, 90])
+def test_random_programs_on_the_device(seed: int) -> None:
+    text, kind = program(seed)
+    assert check(text, kind, seed, (1, 3, 200, 2**15, 2**31 - 1), compile_stablehlo(text, HOSTLESS))
+
+
+@pytest.mark.filterwarnings("ignore::tt_torch.driver.partition.HostFallbackWarning")
+@pytest.mark.filterwarnings("ignore::tt_torch.driver.exact_runner.ExactnessWarning")
+@pytest.mark.parametrize("seed", [1, 2, 5, 9, 12, 23, 139])
+def test_random_programs_of_large_integers(seed: int) -> None:
+    text, kind = program(seed, steps=8, large=True)
+    sizes = (1, 2**15, 2**31 - 1, 2**40, 2**64)
+    assert check(text, kind, seed, sizes, compile_stablehlo(text)) == len(sizes)
 
 
 BRANCHES = """func.func @main(%c: tensor<i1>, %x: tensor<i64>) -> tensor<i64> {
@@ -50,7 +71,7 @@ BRANCHES = """func.func @main(%c: tensor<i1>, %x: tensor<i64>) -> tensor<i64> {
 
 def test_only_the_branch_that_runs_is_checked() -> None:
     """Although the device computes both."""
-    compiled, x = compile_stablehlo(BRANCHES), torch.tensor(2**20)
+    compiled, x = compile_stablehlo(BRANCHES, HOSTLESS), torch.tensor(2**20)
     assert compiled(torch.tensor(False), x) == 2**20 and compiled(torch.tensor(True), x // 64) == 2**28
     with pytest.raises(InexactError, match=r"stablehlo.multiply \(loc\(\"-\":3:10\)\) leave"):
         compiled(torch.tensor(True), x)
@@ -73,7 +94,7 @@ ENDLESS = """func.func @main(%x: tensor<i64>) -> tensor<i64> {
 def test_a_loop_ends_at_a_wide_integer() -> None:
     """Its condition, on integers that wrap, would stay true for ever."""
     with pytest.raises(InexactError, match=r"stablehlo.multiply \(loc\(\"-\":4:15\)\) leave"):
-        compile_stablehlo(ENDLESS)(torch.tensor(3))
+        compile_stablehlo(ENDLESS, HOSTLESS)(torch.tensor(3))
 
 
 def test_programs_that_need_no_check() -> None:
@@ -96,7 +117,8 @@ def test_programs_that_need_no_check() -> None:
     assert masked.tolist() == [a * a & 1000 for a in x] and low.tolist() == [a * a % 2**32 for a in x]
     divided = compile_stablehlo(
         "func.func @main(%x: tensor<2xi64>, %y: tensor<2xi64>) -> tensor<2xi64> {\n"
-        "%0 = stablehlo.divide %x, %y : tensor<2xi64>\nreturn %0 : tensor<2xi64>\n}"
+        "%0 = stablehlo.divide %x, %y : tensor<2xi64>\nreturn %0 : tensor<2xi64>\n}",
+        HOSTLESS,
     )
     assert divided(torch.tensor([7, 7]), torch.tensor([0, -2])).tolist() == [-1, -3]
     with pytest.raises(InexactError, match=r"stablehlo.divide"):

@@ -9,13 +9,17 @@ UNARY = {"i64": ["negate", "abs", "not", "sign", "popcnt", "count_leading_zeros"
 BINARY = ["add", "subtract", "multiply", "maximum", "minimum", "and", "or", "xor", "divide", "remainder"]
 SHIFTS = ["shift_left", "shift_right_logical", "shift_right_arithmetic"]
 OTHERS = ["sum", "running", "product", "convert", "count", "clamp", "select", "power", "if", "while", "pair", "reverse"]
+# Ops of hashes, moves, and ops that pass between the host and the device, for programs that need 64 bits.
+LARGE = ["large", "large", "large", "far", "far", "joined", "taken", "sorted", "added", "rotated", "padded", "updated"]
+LARGE += ["floats", "part"]
 
 
 class Writer:
     """Writes ops on vectors of one type."""
 
-    def __init__(self, rng: random.Random, kind: str) -> None:
+    def __init__(self, rng: random.Random, kind: str, large: bool = False) -> None:
         self.rng, self.kind, self.count = rng, kind, 0
+        self.names = [*UNARY[kind], *BINARY, *SHIFTS, *OTHERS, *(LARGE * 2 if large else [])]
         self.vector, self.scalar = f"tensor<{SIZE}x{kind}>", f"tensor<{kind}>"
         self.lines: list[str] = []
 
@@ -29,7 +33,7 @@ class Writer:
 
     def step(self, values: list[str], depth: int = 0) -> str:
         rng, v = self.rng, self.vector
-        name = rng.choice([*UNARY[self.kind], *BINARY, *SHIFTS, *OTHERS])
+        name = rng.choice(self.names)
         x, y = rng.choice(values), rng.choice(values)
         if name in UNARY[self.kind]:
             return self.op(f"{name} {x}", v)
@@ -98,6 +102,97 @@ class Writer:
     def _reverse(self, x: str, y: str) -> str:
         return self.op(f"reverse {x}, dims = [0]", self.vector)
 
+    def _large(self, x: str, y: str) -> str:
+        """An op with a constant of 64 bits."""
+        low, high = (-(2**63), 2**63) if self.kind == "i64" else (0, 2**64)
+        name = self.rng.choice([*BINARY, *BINARY, "compare", "select"])
+        number = self.constant(self.rng.randrange(low, high) >> self.rng.choice([0, 0, 20, 31, 33]) | 1)
+        if name == "compare":
+            return self._count(x, number)
+        if name == "select":
+            return self._select(*self.rng.choice([(x, number), (number, y)]))
+        if name not in ("divide", "remainder") and self.rng.random() < 0.3:
+            x, number = number, x
+        return self.op(f"{name} {x}, {number}", self.vector)
+
+    def _far(self, x: str, y: str) -> str:
+        return self.op(f"{self.rng.choice(SHIFTS)} {x}, {self.constant(self.rng.randrange(16, 64))}", self.vector)
+
+    def _joined(self, x: str, y: str) -> str:
+        """A 64-bit integer of the low words of two others."""
+        words = f"tensor<{SIZE}xui32>"
+        low, high = (self.op(f"convert {v}", f"({self.vector}) -> {words}") for v in (x, y))
+        low, high = (self.op(f"convert {v}", f"({words}) -> {self.vector}") for v in (low, high))
+        high = self.op(f"shift_left {high}, {self.constant(32)}", self.vector)
+        return self.op(f"or {high}, {low}", self.vector)
+
+    def _place(self, x: str) -> str:
+        """The interpreter reads a position of ui64 as a signed number, and XLA does not."""
+        one = self.constant(1) if self.kind == "ui64" else ""
+        return self.op(f"shift_right_logical {x}, {one}", self.vector) if one else x
+
+    def _taken(self, x: str, y: str) -> str:
+        y = self._place(y)
+        numbers = "offset_dims = [], collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1"
+        self.count += 1
+        text = f'"stablehlo.gather"({x}, {y}) <{{dimension_numbers = #stablehlo.gather<{numbers}>, slice_sizes = '
+        kinds = f"({self.vector}, {self.vector}) -> {self.vector}"
+        self.lines.append(f"%v{self.count} = {text}array<i64: 1>}}> : {kinds}")
+        return f"%v{self.count}"
+
+    def _sorted(self, x: str, y: str) -> str:
+        self.count += 1
+        n, s = self.count, self.scalar
+        arguments = ", ".join(f"%{name}{n}: {s}" for name in "abcd")
+        less = f"%l{n} = stablehlo.compare {self.rng.choice(['LT', 'GT'])}, %a{n}, %b{n} : ({s}, {s}) -> tensor<i1>"
+        body = f"^bb0({arguments}):\n{less}\nstablehlo.return %l{n} : tensor<i1>"
+        kinds = f"({self.vector}, {self.vector}) -> ({self.vector}, {self.vector})"
+        options = "<{dimension = 0 : i64, is_stable = true}>"
+        self.lines.append(f'%s{n}:2 = "stablehlo.sort"({x}, {y}) {options} ({{\n{body}\n}}) : {kinds}')
+        return f"%s{n}#{self.rng.randrange(2)}"
+
+    def _added(self, x: str, y: str) -> str:
+        """A scatter to positions, of which some may be outside."""
+        self.count += 1
+        n, s, v = self.count, self.scalar, self.vector
+        position = self.op(f"and {y}, {self.constant(5)}", v) if self.rng.random() < 0.5 else self._place(y)
+        numbers = "inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1"
+        name = self.rng.choice(["add", "maximum"])
+        body = f"^bb0(%a{n}: {s}, %b{n}: {s}):\n%c{n} = stablehlo.{name} %a{n}, %b{n} : {s}\n"
+        body += f"stablehlo.return %c{n} : {s}"
+        options = f"<{{scatter_dimension_numbers = #stablehlo.scatter<{numbers}>}}>"
+        kinds = f"({v}, {v}, {v}) -> {v}"
+        self.lines.append(f'%t{n} = "stablehlo.scatter"({x}, {position}, {y}) {options} ({{\n{body}\n}}) : {kinds}')
+        return f"%t{n}"
+
+    def _rotated(self, x: str, y: str) -> str:
+        cut, n = self.rng.randrange(1, SIZE), SIZE
+        first, last = (f"tensor<{size}x{self.kind}>" for size in (n - cut, cut))
+        a = self.op(f"slice {x} [{cut}:{n}]", f"({self.vector}) -> {first}")
+        b = self.op(f"slice {y} [0:{cut}]", f"({self.vector}) -> {last}")
+        return self.op(f"concatenate {a}, {b}, dim = 0", f"({first}, {last}) -> {self.vector}")
+
+    def _padded(self, x: str, y: str) -> str:
+        fill, low = self._first(y), self.rng.randrange(-SIZE, SIZE + 1)
+        kinds = f"({self.vector}, {self.scalar}) -> {self.vector}"
+        return self.op(f"pad {x}, {fill}, low = [{low}], high = [{-low}], interior = [0]", kinds)
+
+    def _updated(self, x: str, y: str) -> str:
+        part, place = f"tensor<2x{self.kind}>", self._first(self._place(y))
+        new = self.op(f"dynamic_slice {y}, {place}, sizes = [2]", f"({self.vector}, {self.scalar}) -> {part}")
+        kinds = f"({self.vector}, {part}, {self.scalar}) -> {self.vector}"
+        return self.op(f"dynamic_update_slice {x}, {new}, {place}", kinds)
+
+    def _floats(self, x: str, y: str) -> str:
+        """The comparison of two floats, which are for the device."""
+        floats, flags = f"tensor<{SIZE}xf32>", f"tensor<{SIZE}xi1>"
+        a, b = (self.op(f"convert {v}", f"({self.vector}) -> {floats}") for v in (x, y))
+        less = self.op(f"compare LE, {self.op(f'abs {a}', floats)}, {b}", f"({floats}, {floats}) -> {flags}")
+        return self.op(f"select {less}, {x}, {y}", f"{flags}, {self.vector}")
+
+    def _part(self, x: str, y: str) -> str:
+        return self._spread(self._first(x))
+
     def _pair(self, x: str, y: str) -> str:
         """A reduction of two operands."""
         self.count += 1
@@ -160,11 +255,11 @@ class Writer:
         return f"%w{n}#1"
 
 
-def program(seed: int, steps: int = 6) -> tuple[str, str]:
-    """The text and the type of a program of two inputs."""
+def program(seed: int, steps: int = 6, large: bool = False) -> tuple[str, str]:
+    """The text and the type of a program of two inputs. If `large` is true, it is likely to need 64 bits."""
     rng = random.Random(seed)
     kind = rng.choice(["i64", "ui64"])
-    writer = Writer(rng, kind)
+    writer = Writer(rng, kind, large)
     values = ["%x", "%y"]
     for _ in range(steps):
         values.append(writer.step(values))

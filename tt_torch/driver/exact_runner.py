@@ -21,7 +21,8 @@ OUT_OF_RANGE = "a float does not fit into the integer that it becomes, or an ind
 
 
 class ExactnessWarning(UserWarning):
-    """A call ran in eager PyTorch, because the device would not have computed its integers exactly."""
+    """A call ran in eager PyTorch, because the device would not have computed its integers exactly. For a StableHLO
+    module, the host computed its 64-bit integers."""
 
 
 class ExactRunner:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import inspect
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
-from typing import TypeAlias
+from io import BytesIO
+from typing import Any, TypeAlias
 
 import torch
 from torch_mlir import ir
@@ -17,6 +18,7 @@ from tt_torch.config import CompileDepth, CompilerConfig
 from tt_torch.driver.arguments import TensorForm
 from tt_torch.driver.compile import compile_module
 from tt_torch.driver.devices import Device
+from tt_torch.driver.exact_runner import ExactnessWarning
 from tt_torch.driver.executor import CompiledProgram
 from tt_torch.driver.package.contents import Package
 from tt_torch.driver.package.loading import LoadedModel, device_for
@@ -26,7 +28,7 @@ from tt_torch.driver.unmatched import tell_nameless, tell_unmatched
 from tt_torch.dynamo.calls import CHECKS, Check, Interface, Result, require_in_32_bits
 from tt_torch.dynamo.exactness.interval import Interval
 from tt_torch.dynamo.exactness.limits import Limit
-from tt_torch.errors import CompileError, UnsupportedOpError
+from tt_torch.errors import CompileError, InexactError, UnsupportedOpError
 from tt_torch.flow import MAIN, Flow, HostCall
 from tt_torch.mlir.functions import argument_kinds, main, mark_arguments, returned
 from tt_torch.mlir.layer_names import write_names
@@ -37,7 +39,7 @@ from tt_torch.mlir.stablehlo.dtypes import DTYPES
 from tt_torch.mlir.stablehlo.manual import WHOLE
 from tt_torch.mlir.stablehlo.shardy_passes import shardings_of
 from tt_torch.mlir.stablehlo.wide_integers import check_wide_integers
-from tt_torch.mlir.stablehlo.wide_places import place_wide_integers
+from tt_torch.mlir.stablehlo.wide_places import may_leave_32_bits, place_wide_integers
 from tt_torch.mlir.types import Value
 from tt_torch.runtime import Binary
 from tt_torch.runtime.mesh import REPLICATED, Sharding, whole_shape
@@ -62,11 +64,12 @@ def compile_stablehlo(
     `source` is StableHLO as text, the bytes of MLIR bytecode or of a portable artifact, the path of a file with any of
     these, or a module of torch-mlir or of JAX. The program is `main`, or the only public function. The result
     takes tensors in the order of its arguments, or by the names `arg0`, `arg1` and so on. It returns a tensor, or a
-    tuple if the program has no or several results. A call with a 64-bit number beyond the range of 32 bits raises
-    InexactError, and so does a call in which an op makes such an integer. Environment variables override `config`.
-    Raises ModuleFormatError for another source, UnsupportedOpError for an op that the device does not support, and
-    CompileError for a type that PyTorch's tensors do not have. The program of one chip of a mesh also raises
-    CompileError.
+    tuple if the program has no or several results. A call with 64-bit integers beyond the range of 32 bits computes
+    them on the host, with an ExactnessWarning. It raises InexactError in a saved package, on a mesh, with the option
+    `fallback="error"`, and for an op that the host lacks. So does a call with a float64 beyond the range of float32.
+    Environment variables override `config`. Raises ModuleFormatError for another source, UnsupportedOpError for an op
+    that the device does not support, and CompileError for a type that PyTorch's tensors do not have. The program of one
+    chip of a mesh also raises CompileError.
 
     Parts that each chip computes by itself (`sdy.manual_computation`, JAX's `shard_map`) make it a program for a mesh,
     which takes and returns whole tensors. Then `device` has as many chips. Annotations that split values over several
@@ -80,8 +83,41 @@ def compile_stablehlo(
             "docs/stablehlo.md#programs-for-several-chips runs it"
         )
     names = [f"arg{i}" for i in range(len(main(module).arguments))]
+    again = _bytecode(module) if may_leave_32_bits(module) and chosen.fallback != "error" else None
     package = packaged_module(module, names, {}, chosen)
-    return LoadedModel(package, device or device_for(package, chosen))
+    on = device or device_for(package, chosen)
+    if again is None:
+        return LoadedModel(package, on)
+    return _InTwoForms(package, on, lambda: packaged_module(read_stablehlo(again), names, {}, chosen, exact=True))
+
+
+class _InTwoForms(LoadedModel):
+    """A program whose calls run in a second form if they leave the 32 bits of the device. In this form, the host
+    computes the 64-bit integers. It is compiled at its first call. A saved package does not have it."""
+
+    def __init__(self, package: Package, device: Device, compile_again: Callable[[], Package]) -> None:
+        super().__init__(package, device)
+        self._compile_again = compile_again
+        self._second: LoadedModel | None = None
+        self._warned = False
+
+    def _computed(self, number: int, given: Mapping[str, torch.Tensor]) -> Any:
+        try:
+            return super()._computed(number, given)
+        except InexactError as error:
+            reason = str(error)
+        self._second = self._second or LoadedModel(self._compile_again(), self._device)
+        result = self._second._computed(number, given)
+        if not self._warned:
+            self._warned = True
+            user_code.warn(ExactnessWarning(f"a call computes its 64-bit integers on the host: {reason}"))
+        return result
+
+
+def _bytecode(module: ir.Module) -> bytes:
+    written = BytesIO()
+    module.operation.write_bytecode(written)
+    return written.getvalue()
 
 
 def packaged_module(
@@ -89,11 +125,13 @@ def packaged_module(
     names: Sequence[str],
     weights: Mapping[str, torch.Tensor],
     config: CompilerConfig,
+    exact: bool = False,
 ) -> Package:
     """Compiles a module, which is changed on the way. `config` has the overrides of the environment.
 
     The first arguments of `main` have the `names`, and the last ones are the `weights`, in their order. A call of the
-    package is exact for 64-bit integers, or raises InexactError.
+    package is exact for 64-bit integers, or raises InexactError. If `exact` is true, inputs may need 64 bits, and the
+    host computes each op that may leave 32 bits, without a warning.
     """
     if config.compile_depth != CompileDepth.EXECUTE:
         raise CompileError(
@@ -101,14 +139,14 @@ def packaged_module(
         )
     types, results = input_types(module), [(tuple(x.type.shape), _dtype(x)) for x in returned(module)]
     mesh, placed = mesh_of(module.operation), shardings_of(module)
-    place_wide_integers(module)
+    place_wide_integers(module, exact)
     wide = check_wide_integers(module)
     roles = argument_kinds(main(module))[: len(names)] + ["parameter"] * len(weights)
     with module.context:
         mark_arguments(main(module), roles)
     _name_layers(module, [*names, *weights], roles, config)
     flow, modules = split(module)
-    _report(flow, config)
+    _report(flow, config, exact)
     if MAIN not in modules:
         tell_nameless(config)
     programs = {name: _compiled(each, config) for name, each in modules.items()}
@@ -123,7 +161,8 @@ def packaged_module(
     tensors = {f"program/{x}": torch.frombuffer(bytearray(programs[x].binary), dtype=torch.uint8) for x in programs}
     tensors |= {f"weight/{name}": x for name, x in weights.items()}
     inputs = [(False, name) for name in names] + [(True, name) for name in weights]
-    manifest = _checked(_manifest(programs, roles, inputs, types, results, IN_32_BITS), wide)
+    ranges = {torch.float64: OF_FLOATS} if exact else IN_32_BITS
+    manifest = _checked(_manifest(programs, roles, inputs, types, results, ranges), wide)
     if MAIN not in programs:
         manifest = replace(manifest, flow=flow)
     return Package([manifest], tensors)
@@ -152,10 +191,11 @@ def _compiled(module: ir.Module, config: CompilerConfig) -> CompiledProgram:
     )
 
 
-def _report(flow: Flow, config: CompilerConfig) -> None:
-    """Warns of the ops of the host. Raises UnsupportedOpError if the option `fallback` is "error"."""
+def _report(flow: Flow, config: CompilerConfig, known: bool) -> None:
+    """Warns of the ops of the host, unless they are known. Raises UnsupportedOpError if the option `fallback` is
+    "error"."""
     calls = [step for step in flow.all_steps() if isinstance(step, HostCall) and step.reason]
-    if not calls:
+    if not calls or known:
         return
     if config.fallback == "error":
         raise UnsupportedOpError(calls[0].op, "partition", calls[0].location, calls[0].reason)
