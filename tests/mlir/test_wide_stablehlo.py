@@ -5,16 +5,22 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from interpreter import interpreted
 from wide_programs import SIZE, program
 
+import tt_torch
 from tt_torch.config import CompilerConfig
+from tt_torch.driver.exact_runner import ExactnessWarning
+from tt_torch.driver.flow_runner import on_host
 from tt_torch.driver.package.loading import LoadedModel
 from tt_torch.driver.stablehlo import compile_stablehlo, in_a_list
-from tt_torch.errors import InexactError
+from tt_torch.errors import InexactError, KernelError
+from tt_torch.flow import HostCall
 
 HOSTLESS = CompilerConfig(fallback="error")
 DTYPES = {"i64": torch.int64, "ui64": torch.uint64}
@@ -123,3 +129,79 @@ def test_programs_that_need_no_check() -> None:
     assert divided(torch.tensor([7, 7]), torch.tensor([0, -2])).tolist() == [-1, -3]
     with pytest.raises(InexactError, match=r"stablehlo.divide"):
         divided(torch.tensor([7, -(2**31)]), torch.tensor([0, -1]))
+
+
+CARRIED = """func.func @main(%x: tensor<ui64>, %n: tensor<ui64>) -> (tensor<ui64>, tensor<ui64>) {
+  %zero = stablehlo.constant dense<0> : tensor<ui64>
+  %r:3 = stablehlo.while(%i = %zero, %h = %x, %s = %zero) : tensor<ui64>, tensor<ui64>, tensor<ui64> cond {
+    %p = stablehlo.compare LT, %i, %n : (tensor<ui64>, tensor<ui64>) -> tensor<i1>
+    stablehlo.return %p : tensor<i1>
+  } do {
+    %prime = stablehlo.constant dense<11400714819323198485> : tensor<ui64>
+    %far = stablehlo.constant dense<32> : tensor<ui64>
+    %large = stablehlo.constant dense<4294967295> : tensor<ui64>
+    %one = stablehlo.constant dense<1> : tensor<ui64>
+    %upper = stablehlo.shift_right_logical %h, %far : tensor<ui64>
+    %sum = stablehlo.add %upper, %large : tensor<ui64>
+    %h2 = stablehlo.multiply %h, %prime : tensor<ui64>
+    %i2 = stablehlo.add %i, %one : tensor<ui64>
+    stablehlo.return %i2, %h2, %sum : tensor<ui64>, tensor<ui64>, tensor<ui64>
+  }
+  return %r#1, %r#2 : tensor<ui64>, tensor<ui64>
+}"""
+
+
+@pytest.mark.filterwarnings("ignore::tt_torch.driver.partition.HostFallbackWarning")
+def test_a_loop_that_carries_64_bits(tmp_path: Path) -> None:
+    """The upper word of the hash fits into 32 bits, and the device adds a number to it, which leaves them."""
+    compiled, hashed, total = compile_stablehlo(CARRIED), 7, 0
+    x, steps = (torch.tensor(value, dtype=torch.uint64) for value in (7, 3))
+    for _ in range(3):
+        total, hashed = (hashed >> 32) + 2**32 - 1, hashed * 11400714819323198485 % 2**64
+    with pytest.warns(ExactnessWarning, match=r"stablehlo.add \(loc\(\"-\":12:12\)\) leave"):
+        assert [value.item() for value in compiled(x, steps)] == [hashed, total]
+    compiled.save(tmp_path / "a.ttpkg")
+    with pytest.raises(InexactError, match=r"stablehlo.add \(loc\(\"-\":12:12\)\) leave"):
+        tt_torch.load(tmp_path / "a.ttpkg")(x, steps)
+
+
+CONVOLVED = """func.func @main(%x: tensor<1x4x1xi64>, %w: tensor<1x1x1xi64>, %f: tensor<9xf32>)
+    -> (tensor<1x4x1xi64>, tensor<4xf32>) {
+  %0 = stablehlo.convolution(%x, %w) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f], window = {}
+      {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
+      : (tensor<1x4x1xi64>, tensor<1x1x1xi64>) -> tensor<1x4x1xi64>
+  %1 = stablehlo.reshape %x : (tensor<1x4x1xi64>) -> tensor<4xi64>
+  %2 = "stablehlo.gather"(%f, %1) <{dimension_numbers = #stablehlo.gather<offset_dims = [],
+      collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, slice_sizes = array<i64: 1>}>
+      : (tensor<9xf32>, tensor<4xi64>) -> tensor<4xf32>
+  return %0, %2 : tensor<1x4x1xi64>, tensor<4xf32>
+}"""
+
+
+@pytest.mark.filterwarnings("ignore::tt_torch.driver.exact_runner.ExactnessWarning")
+def test_what_the_device_reads() -> None:
+    """Positions may have any value, and an op that the host lacks reads only integers of 32 bits."""
+    compiled, floats = compile_stablehlo(CONVOLVED), torch.arange(9.0)
+    x, one = torch.tensor([3, -(2**40), 2**62, 8]), torch.ones(1, 1, 1, dtype=torch.int64)
+    with pytest.raises(InexactError, match=r"integers that the node stablehlo.convolution \(.*\) reads leave"):
+        compiled(x.view(1, 4, 1), one, floats)
+    taken = compile_stablehlo(CONVOLVED.replace("return %0", "return %x"))
+    same, values = taken(x.view(1, 4, 1), one, floats)
+    assert same.view(4).tolist() == x.tolist() and values.tolist() == [3, 0, 8, 8]
+
+
+@pytest.mark.parametrize(
+    ("op", "options"),
+    [
+        ("compare", {"direction": "XX"}),
+        ("bitcast_convert", {"dtype": "object", "shape": [2]}),
+        ("broadcast_in_dim", {"shape": [2, 2**50], "dims": [0]}),
+        ("reduce", {"body": "system", "dims": [0]}),
+        ("dynamic_slice", {"sizes": ["x"]}),
+    ],
+)
+def test_wrong_options_in_a_file(op: str, options: dict[str, Any]) -> None:
+    count = {"bitcast_convert": 1, "broadcast_in_dim": 1}.get(op, 2)
+    call = HostCall(f"stablehlo.{op}", options, list(range(count)), 1, [], "model.py:7", "", 0)
+    with pytest.raises(KernelError, match=f"{op} at model.py:7 failed on the host"):
+        on_host(call, [torch.tensor([3, 4]), torch.tensor(0)][:count])

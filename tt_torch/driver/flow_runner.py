@@ -14,6 +14,8 @@ from tt_torch.driver.host_functions import FUNCTIONS
 from tt_torch.errors import KernelError, PackageError
 from tt_torch.flow import Branch, Flow, HostCall, Loop, Run, Step
 
+# What a function of the host raises for operands or options that a file should not have.
+FAILURES = (RuntimeError, TypeError, ValueError, LookupError, AttributeError, OverflowError, MemoryError)
 NARROW = (torch.bfloat16, torch.float16)  # LAPACK has no functions for them
 
 
@@ -65,11 +67,11 @@ class FlowRunner:
 
 
 def on_host(step: HostCall, given: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    """The results of an op of the host. Raises KernelError if PyTorch cannot compute it, and PackageError if the op has
-    another number of results than the package says."""
+    """The results of an op of the host. Raises KernelError if the host cannot compute it, PackageError if the op has
+    another number of results than the package says, and InexactError if the device would read more than 32 bits."""
     try:
         results = _computed(step, [x.cpu() for x in given])
-    except (RuntimeError, TypeError, ValueError, IndexError) as error:
+    except FAILURES as error:
         raise KernelError(f"{step.op} at {step.location or 'an unknown line'} failed on the host: {error}") from error
     if len(results) != step.results:
         raise PackageError(f"the package says that {step.op} has {step.results} results, and it has {len(results)}")

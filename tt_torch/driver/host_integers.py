@@ -57,6 +57,11 @@ def _number(x: Array, value: int) -> Any:
     return x.dtype.type(value)
 
 
+def _kind(name: str) -> np.dtype[Any]:
+    """The dtype of this name in a file. Raises KeyError for others than those of numbers."""
+    return np.dtype(str(DTYPES[name]).removeprefix("torch."))
+
+
 def _remainder(x: Array, y: Array) -> Array:
     return np.where(y == 0, x, np.fmod(x, np.where(y == 0, _number(y, 1), y)))
 
@@ -138,17 +143,19 @@ def _convert(x: Tensor, dtype: str) -> tuple[Tensor, ...]:
 
 
 def _bitcast_convert(x: Array, dtype: str, shape: Ints) -> Array:
-    return np.frombuffer(x.tobytes(), dtype).reshape(shape)
+    return np.frombuffer(x.tobytes(), _kind(dtype)).reshape(shape)
 
 
 def _constant(data: str, dtype: str, shape: Ints) -> Array:
     """`data` are the bytes of all elements, or of one element for all, as hexadecimal digits."""
-    values: Array = np.frombuffer(bytes.fromhex(data), dtype)
+    values: Array = np.frombuffer(bytes.fromhex(data), _kind(dtype))
     return np.broadcast_to(values[0], shape) if values.size == 1 else values.reshape(shape)
 
 
 def _iota(dtype: str, shape: Ints, dim: int) -> Array:
-    return np.broadcast_to(np.arange(shape[dim]).astype(dtype).reshape([-1] + [1] * (len(shape) - dim - 1)), shape)
+    return np.broadcast_to(
+        np.arange(shape[dim]).astype(_kind(dtype)).reshape([-1] + [1] * (len(shape) - dim - 1)), shape
+    )
 
 
 def _broadcast_in_dim(x: Array, shape: Ints, dims: Ints) -> Array:

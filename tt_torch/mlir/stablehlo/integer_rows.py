@@ -5,7 +5,7 @@ A row gives the options of the function of this name in `driver/host_integers.py
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
@@ -20,6 +20,7 @@ from tt_torch.mlir.types import Op, Value
 
 Options = dict[str, Any]
 MARK = "tt.on_host"  # on an op: the host computes it; on a loop, a branch or `main`: the host has some of its values
+WIDE_ARGUMENTS = "tt.wide_arguments"  # on a loop or `main`: positions of arguments that the host has in 64 bits
 PREFIX = "stablehlo."
 IN_32_BITS, NEAREST = "tt.in_32_bits", "tt.nearest"  # custom calls: integers of the host, for an op of the device
 PLAIN = """
@@ -151,6 +152,12 @@ def is_marked(op: Op) -> bool:
 def mark(op: Op, reason: str = "") -> None:
     """Notes that the host computes an op. Users are told of it if there is a reason."""
     op.operation.attributes[MARK] = ir.StringAttr.get(reason, op.operation.context)
+
+
+def mark_wide(op: Op, positions: Sequence[int]) -> None:
+    """Notes which arguments of a loop or of `main` the host has in 64 bits."""
+    mark(op)
+    op.operation.attributes[WIDE_ARGUMENTS] = ir.DenseI64ArrayAttr.get(positions, op.operation.context)
 
 
 def function_of(op: ir.Operation) -> tuple[str, Options] | None:

@@ -29,7 +29,7 @@ from tt_torch.mlir.stablehlo.flatten import BRANCHES, inline_calls
 from tt_torch.mlir.stablehlo.general_reductions import REDUCE, SCATTER, WINDOWS, reduce_by_slices
 from tt_torch.mlir.stablehlo.loops import LOOP, states_of
 from tt_torch.mlir.stablehlo.normalize import element_name
-from tt_torch.mlir.stablehlo.wide_ranges import LIMITS, short_name, wide_ops
+from tt_torch.mlir.stablehlo.wide_ranges import LIMITS, note_arguments, short_name, wide_ops
 from tt_torch.mlir.ttir.from_stablehlo.composites import is_known
 from tt_torch.mlir.types import Value
 
@@ -46,6 +46,7 @@ def check_wide_integers(module: ir.Module) -> list[str]:
     inline_calls(module, is_known)
     finder = _Finder()
     with module.context:
+        note_arguments(main(module), block(main(module)), finder.known)
         numbers = finder.numbers(block(main(module)))
         if numbers:
             _return_also(module, numbers)
@@ -87,11 +88,13 @@ class _Finder:
         """The body also computes what the condition computes. The condition of the end is computed after the loop."""
         before, (condition, body) = len(self.names), [region.blocks[0] for region in loop.regions]
         has_known_steps = _has_known_steps(loop)
+        note_arguments(loop, condition, self.known)
         *deciding, _ = [op.operation for op in condition.operations]
         is_wide = bool(wide_ops(deciding, self.known))
         if is_wide:
             _copied(deciding, condition.arguments, body.arguments, ir.InsertionPoint.at_block_begin(body))
         bound_counters(condition, body, self.known)
+        note_arguments(loop, body, self.known)
         numbers = self.numbers(body)
         if len(self.names) == before:
             return []

@@ -22,7 +22,7 @@ from tt_torch.mlir.mesh import mesh_of
 from tt_torch.mlir.stablehlo import attrs
 from tt_torch.mlir.stablehlo.bodies import body_op
 from tt_torch.mlir.stablehlo.flatten import BRANCHES, inline_calls
-from tt_torch.mlir.stablehlo.integer_rows import IN_32_BITS, NEAREST, function_of, is_marked, mark
+from tt_torch.mlir.stablehlo.integer_rows import IN_32_BITS, NEAREST, function_of, is_marked, mark, mark_wide
 from tt_torch.mlir.stablehlo.loops import LOOP
 from tt_torch.mlir.stablehlo.normalize import CONSTANTS, FLOATS, MOVES, element_name
 from tt_torch.mlir.stablehlo.random_state import numbers_to_words, states_to_words
@@ -55,8 +55,9 @@ def place_wide_integers(module: ir.Module, every: bool = False) -> None:
     inline_calls(module, is_known)
     with module.context:
         _Places(block(main(module)), every).place()
+        arguments = main(module).arguments
         if any(is_marked(op) for op in nested(main(module))) or every:
-            mark(main(module))
+            mark_wide(main(module), [i for i, x in enumerate(arguments) if every and element_name(x) in FULL])
 
 
 class _Places:
@@ -143,9 +144,10 @@ class _Places:
 
     def _finish(self, op: ir.Operation) -> None:
         """Marks a loop or branch that has values of the host, so that it is not taken apart."""
-        self.known |= {x: FULL[element_name(x)] for x in op.results if x in self.carried}
-        if not self.carried.isdisjoint(op.results):
-            self._mark(op, "")
+        wide = [i for i, x in enumerate(op.results) if x in self.carried]
+        self.known |= {op.results[i]: FULL[element_name(op.results[i])] for i in wide}
+        if wide:
+            mark_wide(op, wide if op.name == LOOP else [])
 
     def _note_source(self, op: ir.Operation, raw: Interval | None) -> None:
         if len(op.results) != 1 or "f" in element_name(op.results[0]) or "complex" in element_name(op.results[0]):

@@ -13,9 +13,9 @@ from tt_torch.dynamo.exactness.interval import ZERO, Interval, hull
 from tt_torch.mlir.functions import read_by
 from tt_torch.mlir.stablehlo import attrs
 from tt_torch.mlir.stablehlo.bodies import body_op
-from tt_torch.mlir.stablehlo.integer_rows import is_marked
+from tt_torch.mlir.stablehlo.integer_rows import WIDE_ARGUMENTS, is_marked
 from tt_torch.mlir.stablehlo.normalize import CONSTANTS, NARROW_INTEGERS, element_name
-from tt_torch.mlir.types import Value
+from tt_torch.mlir.types import Op, Value
 
 LIMITS = {"i64": Interval(-(2**31), 2**31 - 1), "ui64": Interval(0, 2**32 - 1)}
 FULL = {"i64": Interval(-(2**63), 2**63 - 1), "ui64": Interval(0, 2**64 - 1)}
@@ -43,11 +43,18 @@ def is_wide(op: ir.Operation, raw: Interval | None, in_full: set[Value]) -> bool
     return not in_full.isdisjoint(op.results) and not raw.within(LIMITS[element_name(op.results[0])])
 
 
+def note_arguments(op: Op, body: ir.Block, known: dict[Value, Interval]) -> None:
+    """Notes the ranges of the arguments that the host has, for a block of a loop or of `main`."""
+    places = [body.arguments[i] for i in attrs.ints(op, WIDE_ARGUMENTS) or ()]
+    known |= {x: FULL[element_name(x)] for x in places}
+
+
 def note_range(op: ir.Operation, known: dict[Value, Interval]) -> Interval | None:
     """The values that the result of an op may have before it wraps; None if nothing is known but its type. `known` gets
     the values that it has. On the device, a check keeps them in 32 bits. On the host, they wrap at 64 bits."""
     if is_marked(op):
-        known |= {x: FULL[element_name(x)] for x in op.results if element_name(x) in FULL}
+        kept = LIMITS if short_name(op) == "custom_call" else FULL  # such a call checks values for the device
+        known |= {x: kept[element_name(x)] for x in op.results if element_name(x) in kept}
     if len(op.results) != 1 or (limits := LIMITS.get(element_name(op.results[0]))) is None:
         return None
     (result,), raw = op.results, _range(op, known)
