@@ -68,6 +68,7 @@ def state() -> Any:
     return jnp.uint32([1, 2, 3, 4])
 
 
+WORDS = (jnp.uint32, jnp.uint64, jnp.float64)
 # For nearly all values, these leave 32 bits. So the host computes them.
 HASHES: dict[str, tuple[Any, ...]] = {
     "uniform": (lambda k: random.uniform(k, (50,)), key),
@@ -115,7 +116,10 @@ CALLS: dict[str, tuple[Any, ...]] = {
         lambda t: (jax.ops.segment_sum(t, jnp.array([0, 1, 0]), 2), jnp.dot(t, t), jnp.where(t > 9, t, -1)),
         times,
     ),
-    "bits": (lambda t: (jnp.bitwise_count(t), lax.clz(t), lax.bitcast_convert_type(t, jnp.uint32)), times),
+    "bits": (
+        lambda t: (jnp.bitwise_count(t), lax.clz(t), *(lax.bitcast_convert_type(t, kind) for kind in WORDS)),
+        times,
+    ),
     "a branch": (lambda t: lax.cond(t[0] > 2**40, lambda t: t + 1, lambda t: t * 3, t), times),
     "a loop": (lambda x, n: lax.while_loop(lambda c: c < n, lambda c: c * 7 + 1, x), lambda: 3, lambda: 2**50),
     "a scan": (lambda x: lax.scan(lambda c, a: (c * 31 + a, c), jnp.int64(7), x), lambda: jnp.arange(12)),

@@ -11,7 +11,7 @@ SHIFTS = ["shift_left", "shift_right_logical", "shift_right_arithmetic"]
 OTHERS = ["sum", "running", "product", "convert", "count", "clamp", "select", "power", "if", "while", "pair", "reverse"]
 # Ops of hashes, moves, and ops that pass between the host and the device, for programs that need 64 bits.
 LARGE = ["large", "large", "large", "far", "far", "joined", "taken", "sorted", "added", "rotated", "padded", "updated"]
-LARGE += ["floats", "part"]
+LARGE += ["floats", "part", "edge", "edge"]
 
 
 class Writer:
@@ -125,6 +125,12 @@ class Writer:
         low, high = (self.op(f"convert {v}", f"({words}) -> {self.vector}") for v in (low, high))
         high = self.op(f"shift_left {high}, {self.constant(32)}", self.vector)
         return self.op(f"or {high}, {low}", self.vector)
+
+    def _edge(self, x: str, y: str) -> str:
+        """A number of 32 bits from the upper bits of another, and a number that may bring it just out of 32 bits."""
+        upper = self.op(f"shift_right_logical {x}, {self.constant(self.rng.randrange(32, 36))}", self.vector)
+        limit = 2**31 if self.kind == "i64" else 2**32
+        return self.op(f"add {upper}, {self.constant(limit - self.rng.choice([1, 9, 2**28]))}", self.vector)
 
     def _place(self, x: str) -> str:
         """The interpreter reads a position of ui64 as a signed number, and XLA does not."""

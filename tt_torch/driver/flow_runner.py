@@ -70,7 +70,7 @@ def on_host(step: HostCall, given: Sequence[torch.Tensor]) -> list[torch.Tensor]
     """The results of an op of the host. Raises KernelError if the host cannot compute it, PackageError if the op has
     another number of results than the package says, and InexactError if the device would read more than 32 bits."""
     try:
-        results = _computed(step, [x.cpu() for x in given])
+        results = _computed(step, [x.detach().cpu() for x in given])
     except FAILURES as error:
         raise KernelError(f"{step.op} at {step.location or 'an unknown line'} failed on the host: {error}") from error
     if len(results) != step.results:

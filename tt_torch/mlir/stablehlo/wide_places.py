@@ -171,7 +171,7 @@ class _Places:
         name, (elements, _) = short_name(op), _parts(op)
         if any(map(self._needs_64, elements)):
             return READS
-        if name == "bitcast_convert" and not {element_name(x) for x in (*op.operands, *op.results)} <= {*FULL}:
+        if name == "bitcast_convert":
             return MAKES
         low_bits = name == "and" and in_full.isdisjoint(op.results)
         if any(map(self._is_large, op.operands)) and not low_bits and not self._nearest_does(op):
