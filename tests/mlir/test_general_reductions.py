@@ -8,6 +8,7 @@ import torch
 from interpreter import check, compiled
 
 import tt_torch
+from tt_torch.driver.partition import HostFallbackWarning
 from tt_torch.errors import UnsupportedOpError
 
 # The log of a sum of exponentials, as JAX writes it.
@@ -188,14 +189,13 @@ def test_a_mask_whose_low_bits_alone_are_read(kind: str, numbers: list[int]) -> 
     assert bytes_.tolist() == [(n + 128) % 256 - 128 for n in numbers]
 
 
-def test_a_mask_whose_high_bits_are_read_is_refused() -> None:
+def test_a_mask_whose_high_bits_are_read_is_for_the_host() -> None:
     """-2 & 0xFFFFFFFF is 4294967294, which 32 bits with a sign cannot hold."""
-    text = MASKED.format("i64").replace(
-        "stablehlo.convert %low : (tensor<3xi64>) -> tensor<3xi8>",
-        "stablehlo.convert %f : (tensor<3xf32>) -> tensor<3xi8>",
-    ).replace("%moved", "%f = stablehlo.convert %low : (tensor<3xi64>) -> tensor<3xf32>\n%moved", 1)  # fmt: skip
-    with pytest.raises(UnsupportedOpError, match="integers of 32 bits"):
-        tt_torch.compile_stablehlo(text)
+    text = MASKED.format("i64").replace("tensor<3xi8>", "tensor<3xf32>")
+    with pytest.warns(HostFallbackWarning, match="stablehlo.and"):
+        model = tt_torch.compile_stablehlo(text)
+    words, floats = model(torch.tensor([-2, 7, 2**31 - 1]))
+    assert words.tolist() == [2**32 - 2, 7, 2**31 - 1] and floats.tolist() == [2**32, 7, 2**31]
 
 
 @pytest.mark.parametrize("start", [0, 44, 255])
