@@ -179,6 +179,16 @@ def test_close_seeds_give_unrelated_numbers(monkeypatch: pytest.MonkeyPatch) -> 
 # --- gradients
 
 
+@pytest.mark.parametrize("p", [0.5, 1.0])
+def test_dropped_elements_are_products_with_zero(p: float) -> None:
+    """A dropped infinity is NaN and a dropped negative number -0, as in eager PyTorch."""
+    x = torch.tensor([1.0, -1.0, torch.inf, torch.nan]).repeat(32, 1)
+    y = seeded(lambda: compiled(lambda x: F.dropout(x, p))(x))
+    for i, (kept, dropped) in enumerate([(1, 0.0), (-1, -0.0), (torch.inf, torch.nan), (torch.nan, torch.nan)]):
+        expected = {str(float(dropped))} | ({str(float(kept / (1 - p)))} if p < 1 else set())
+        assert set(map(str, y[:, i].tolist())) == expected
+
+
 def test_backward_uses_the_mask_of_forward() -> None:
     x = torch.randn(20, 30, requires_grad=True)
     run = compiled(lambda x: F.dropout(x * 2, 0.4))

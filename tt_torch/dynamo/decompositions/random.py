@@ -240,7 +240,8 @@ def native_dropout(x: Tensor, p: float, train: bool | None) -> tuple[Tensor, Ten
     if train is False or p == 0:
         return x.clone(), torch.ones(x.shape, dtype=torch.bool)
     kept = _happens(x, 1 - p)
-    return torch.where(kept, x * (1 / (1 - p) if p < 1 else 0.0), 0), kept
+    factors = torch.where(kept, x.new_full((), 1 / (1 - p) if p < 1 else 0.0), 0)
+    return x * factors, kept  # eager PyTorch multiplies, too: an infinity that is dropped is NaN
 
 
 @decomposes(aten.rrelu_with_noise_functional.default)
