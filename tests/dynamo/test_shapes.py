@@ -207,3 +207,16 @@ def test_the_quotient_of_two_numbers(rounding: str, number: float, divisor: floa
     for result, right in zip(run(x), model(x), strict=True):
         assert result.dtype == right.dtype and torch.equal(result, right)
     assert programs
+
+
+@pytest.mark.parametrize(
+    ("shape", "first", "values"), [((2, 3), 0, (1, 1, 1)), ((2, 3), 1, (1, 2, 1)), ((1,), 0, (1, 1))]
+)
+def test_values_for_a_mask_may_have_more_dimensions(shape, first, values):
+    x, y = torch.zeros(shape), torch.ones(values)
+    mask = torch.ones(shape[first:], dtype=torch.bool)
+
+    def written(x, mask, y):
+        return torch.ops.aten.index_put(x, [*[None] * first, mask], y)
+
+    assert torch.equal(torch.compile(written, backend=tt_torch.backend)(x, mask, y), written(x, mask, y))
