@@ -63,6 +63,23 @@ def test_the_runtime_applies_the_activation_of_a_configuration(activation, math_
     assert torch.equal(ours(x), plain(x))
 
 
+def test_a_product_with_an_activation_apart_is_not_split():
+    """The library computes the gelu of GPT-2 in a kernel of its own, and refuses it for sharded products."""
+    sizes, gelu = (128, 768, 3072), nn.GELU(approximate="tanh")
+    model = nn.Sequential(nn.LayerNorm(768), nn.Linear(*sizes[1:]), gelu, nn.Linear(3072, 768)).eval()
+    x = torch.randn(sizes[:2])
+    configs = [CompilerConfig(dtype="bf16", optimization_level=n) for n in (0, 2)]
+    plain, ours = (tt_torch.compile_model(model, (x,), config) for config in configs)
+    assert torch.equal(ours(x), plain(x))
+    (op,) = [op for op in configured(ours.binary)[0] if op.record.get("activation") == "gelu_tanh"]
+    ((_, chosen),) = op.record["matmul_program_config"].items()
+    assert "fused_activation" not in chosen
+    read, written = op.read[0], op.written[0]
+    assert read.place == "L1"  # where the norm has put it
+    for tensor in (read, written):
+        assert tensor.memory_config["tensor_memory_layout"] == "Interleaved"
+
+
 @pytest.mark.parametrize(
     ("options", "level"), [({}, 0), ({"enable_optimizer": True}, 2), ({"optimization_level": 1}, 1)]
 )

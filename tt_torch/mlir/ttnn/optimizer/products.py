@@ -30,7 +30,8 @@ BLOCKS = "MatmulMultiCoreReuseMultiCastProgramConfig"
 LINES = "MatmulMultiCoreReuseMultiCast1DProgramConfig"
 REGISTERS = 4  # tiles of float32 in the matrix unit's registers, of which one half is computed while one is packed
 MOST_ROWS = 2  # the most rows of tiles with which all of the left operand is sent to every core
-# The members of UnaryOpType, by the names of activations in the op.
+# The members of UnaryOpType, by the names of activations in the op. The library computes another activation, such as
+# gelu_tanh, in a kernel of its own, which does not take a sharded product.
 ACTIVATIONS = {"relu": "Relu", "gelu": "Gelu", "silu": "Silu", "sigmoid": "Sigmoid", "tanh": "Tanh", "relu6": "Relu6"}
 
 
@@ -69,8 +70,6 @@ def _of(op: ir.Operation, wanted: Asked) -> _Product | None:
     matrix = len(shape(b)) >= 2 and math.prod(shape(b)[:-2]) == 1 and len(shape(a)) >= 2
     if not matrix or ods.attr(op, "transpose_a") or len(shape(op.results[0])) != len(shape(a)):
         return None
-    if op.name == "ttnn.linear" and ods.attr(op, "activation") not in (None, *ACTIVATIONS):
-        return None
     bias = _bias(op)
     if bias is not None and _is_added_apart(bias) and (ods.attr(op, "activation") or shape(bias) != _made(op)):
         return None
@@ -84,6 +83,10 @@ def _made(op: ir.Operation) -> list[int]:
 
 def _bias(op: ir.Operation) -> Value | None:
     return ods.operand(op, "bias") if op.name == "ttnn.linear" else None
+
+
+def _activation(op: ir.Operation) -> str | None:
+    return ods.attr(op, "activation") if op.name == "ttnn.linear" else None
 
 
 def _is_added_apart(bias: Value) -> bool:
@@ -149,8 +152,7 @@ def _line(mcast_in0: bool) -> Attrs:
 
 def _common(p: _Product, part: tuple[int, int], step: int, grid: tuple[int, int]) -> Attrs:
     height, width = _subblock(*part)
-    activation = ods.attr(p.op, "activation") if p.op.name == "ttnn.linear" else None
-    fused = {"op_type": ACTIVATIONS[activation], "params": []} if activation else None
+    fused = {"op_type": ACTIVATIONS[_activation(p.op)], "params": []} if _activation(p.op) in ACTIVATIONS else None
     return {
         "compute_with_storage_grid_size": {"x": grid[1], "y": grid[0]},
         "in0_block_w": step,
@@ -177,12 +179,15 @@ def _forms(
     """The kernel with each place of the left operand that it reads, and with each place of the result."""
     part, now = largest_part((p.m, p.n), result.grid), layout_of(p.op.operands[0])
     moved = [like(now, result)] if 0 in p.wanted.moved else []
-    for left in dict.fromkeys([*(each for each in (now, *moved) if _reads(each, wanted, p)), wanted]):
+    apart = _activation(p.op) not in (None, *ACTIVATIONS)
+    read = [*(each for each in (now, *moved) if _reads(each, wanted, p)), wanted]
+    for left in dict.fromkeys(each.interleaved("L1") if apart and each.sharded else each for each in read):
         step = _step(p.k // left.grid[1])
         attributes: Attrs = {"matmul_program_config": {kind: _common(p, part, step, grid) | more}}
-        if p.op.name == "ttnn.linear":
+        if _activation(p.op) in ACTIVATIONS:
             attributes["activation"] = None  # the configuration has it
-        for place in (result, layout_of(p.op.results[0]).interleaved()):
+        places = [] if apart else [result]
+        for place in (*places, layout_of(p.op.results[0]).interleaved()):
             operands = {0: left} | _place_of_bias(p, place)
             scratch = _scratch(p, left, place, part, step)
             yield Choice(place, operands, attributes, scratch, float(math.prod(part) * p.k))
