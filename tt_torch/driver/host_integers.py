@@ -7,7 +7,7 @@ leaves a value open, it is that of XLA: a quotient by zero has all bits set, and
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -89,16 +89,12 @@ def _unsigned(x: Array) -> Array:
     return x.view(f"u{x.itemsize}")
 
 
-def _shift_left(x: Array, count: Array) -> Array:
+def _shift(by: np.ufunc, x: Array, count: Array) -> Array:
+    """Shifts zeros in. A count of all bits or more leaves only zeros."""
     bits, count = 8 * x.itemsize, _unsigned(count)
     inside = np.where(count < bits, count, _number(count, 0))
-    return np.where(count < bits, _unsigned(x) << inside, _number(_unsigned(x), 0)).view(x.dtype)
-
-
-def _shift_right_logical(x: Array, count: Array) -> Array:
-    bits, count = 8 * x.itemsize, _unsigned(count)
-    inside = np.where(count < bits, count, _number(count, 0))
-    return np.where(count < bits, _unsigned(x) >> inside, _number(_unsigned(x), 0)).view(x.dtype)
+    moved: Array = np.where(count < bits, by(_unsigned(x), inside), _number(_unsigned(x), 0))
+    return moved.view(x.dtype)
 
 
 def _shift_right_arithmetic(x: Array, count: Array) -> Array:
@@ -319,10 +315,10 @@ ON_ARRAYS: dict[str, Callable[..., Array | tuple[Array, ...]]] = {
     "or": _of_two(np.bitwise_or), "pad": _pad, "popcnt": _popcnt, "power": _power, "reduce": _reduce,
     "reduce_window": _reduce_window, "remainder": _remainder, "reshape": lambda x, shape: x.reshape(shape),
     "reverse": lambda x, dims: np.flip(x, tuple(dims)), "select": lambda chosen, x, y: np.where(chosen, x, y),
-    "scatter": _scatter, "shift_left": _shift_left, "shift_right_arithmetic": _shift_right_arithmetic,
-    "shift_right_logical": _shift_right_logical, "sign": _of_one(np.sign), "slice": _slice, "sort": _sort,
-    "subtract": _of_two(np.subtract), "transpose": lambda x, dims: x.transpose(dims), "xor": _of_two(np.bitwise_xor),
-    "nearest": _nearest,
+    "scatter": _scatter, "shift_left": partial(_shift, np.left_shift),
+    "shift_right_arithmetic": _shift_right_arithmetic, "shift_right_logical": partial(_shift, np.right_shift),
+    "sign": _of_one(np.sign), "slice": _slice, "sort": _sort, "subtract": _of_two(np.subtract),
+    "transpose": lambda x, dims: x.transpose(dims), "xor": _of_two(np.bitwise_xor), "nearest": _nearest,
 }  # fmt: skip
 INTEGER_FUNCTIONS: dict[str, Callable[..., tuple[Tensor, ...]]] = {
     **{f"stablehlo.{name}": _of_arrays(compute) for name, compute in ON_ARRAYS.items()},
