@@ -85,8 +85,8 @@ def _bias(op: ir.Operation) -> Value | None:
     return ods.operand(op, "bias") if op.name == "ttnn.linear" else None
 
 
-def _activation(op: ir.Operation) -> str | None:
-    return ods.attr(op, "activation") if op.name == "ttnn.linear" else None
+def _activation(op: ir.Operation) -> str:
+    return (ods.attr(op, "activation") if op.name == "ttnn.linear" else None) or ""
 
 
 def _is_added_apart(bias: Value) -> bool:
@@ -152,7 +152,7 @@ def _line(mcast_in0: bool) -> Attrs:
 
 def _common(p: _Product, part: tuple[int, int], step: int, grid: tuple[int, int]) -> Attrs:
     height, width = _subblock(*part)
-    fused = {"op_type": ACTIVATIONS[_activation(p.op)], "params": []} if _activation(p.op) in ACTIVATIONS else None
+    fused = ACTIVATIONS.get(_activation(p.op))
     return {
         "compute_with_storage_grid_size": {"x": grid[1], "y": grid[0]},
         "in0_block_w": step,
@@ -162,7 +162,7 @@ def _common(p: _Product, part: tuple[int, int], step: int, grid: tuple[int, int]
         "out_block_w": part[1],
         "per_core_m": part[0],
         "per_core_n": part[1],
-        "fused_activation": fused,
+        "fused_activation": {"op_type": fused, "params": []} if fused else None,
     }
 
 
@@ -179,12 +179,13 @@ def _forms(
     """The kernel with each place of the left operand that it reads, and with each place of the result."""
     part, now = largest_part((p.m, p.n), result.grid), layout_of(p.op.operands[0])
     moved = [like(now, result)] if 0 in p.wanted.moved else []
-    apart = _activation(p.op) not in (None, *ACTIVATIONS)
+    activation = _activation(p.op)
+    apart = activation not in ("", *ACTIVATIONS)
     read = [*(each for each in (now, *moved) if _reads(each, wanted, p)), wanted]
     for left in dict.fromkeys(each.interleaved("L1") if apart and each.sharded else each for each in read):
         step = _step(p.k // left.grid[1])
         attributes: Attrs = {"matmul_program_config": {kind: _common(p, part, step, grid) | more}}
-        if _activation(p.op) in ACTIVATIONS:
+        if activation in ACTIVATIONS:
             attributes["activation"] = None  # the configuration has it
         places = [] if apart else [result]
         for place in (*places, layout_of(p.op.results[0]).interleaved()):
