@@ -210,9 +210,9 @@ def test_the_quotient_of_two_numbers(rounding: str, number: float, divisor: floa
 
 
 @pytest.mark.parametrize(
-    ("shape", "first", "values"), [((2, 3), 0, (1, 1, 1)), ((2, 3), 1, (1, 2, 1)), ((1,), 0, (1, 1))]
+    ("shape", "first", "values"), [((2, 3), 0, (1, 1, 1)), ((2, 3), 1, (1, 1, 1)), ((1,), 0, (1, 1))]
 )
-def test_values_for_a_mask_may_have_more_dimensions(shape, first, values):
+def test_one_value_for_a_mask_may_have_any_number_of_dimensions(shape, first, values):
     x, y = torch.zeros(shape), torch.ones(values)
     mask = torch.ones(shape[first:], dtype=torch.bool)
 

@@ -76,12 +76,12 @@ def index_put(
         return _with_one_row(x, *given[0], values) if one else NotImplemented
     if not values.numel():
         return x.clone()
-    values = values.to(x.dtype)  # eager takes one value of any dtype
+    values = values.to(x.dtype)  # eager takes one value of any dtype, and with any number of dimensions
+    if values.numel() == 1:
+        values = values.reshape(())
     ((first, mask),) = given
     after = x.dim() - first - mask.dim()
     at = values.dim() - after - 1  # the dimension of the selected elements, if the values have one
-    if at > first:  # the first sizes are 1, because the values are broadcast to fewer dimensions
-        values, at = values.reshape(values.shape[at - first :]), first
     if at >= 0 and values.shape[at] != 1:
         place = (mask.reshape(-1).to(torch.int64).cumsum(0) - 1).clamp(0, values.shape[at] - 1)
         values = values.index_select(at, place).unflatten(at, mask.shape)
