@@ -98,21 +98,30 @@ def traces(section: Section, *folders: Path) -> list[str]:
     return lines
 
 
+def take_all_out(folder: Path) -> None:
+    """Copies the package, the page's test apart, and takes all ops of the page out of the copy."""
+    copy_package(folder)
+    (folder / "tests" / Path(__file__).name).unlink()
+    for file, *how in (found for section in SECTIONS for found in section.edits):
+        take_out(folder / file, *how)
+
+
 def test_the_ops_are_of_three_kinds() -> None:
     assert [(s.name, s.files) for s in SECTIONS] == [("tan", 3), ("cumprod", 6), ("spherical_bessel_j0", 2)]
+
+
+def test_only_the_files_of_the_page_name_the_ops(tmp_path: Path) -> None:
+    take_all_out(tmp_path)
+    others = [ROOT / name for name in ("benchmarks", "demos", "examples")]
+    for section in SECTIONS:
+        assert len({file for file, *_ in section.edits}) == section.files
+        assert traces(section, tmp_path / "tt_torch", tmp_path / "tests", *others) == []
 
 
 @pytest.mark.slow
 def test_add_the_ops_as_written(tmp_path: Path) -> None:
     """Tests and edits of all sections run together, because starting PyTorch for each would take most of the time."""
-    copy_package(tmp_path)
-    (tmp_path / "tests" / Path(__file__).name).unlink()
-    others = [ROOT / name for name in ("benchmarks", "demos", "examples")]
-    for section in SECTIONS:
-        assert len({file for file, *_ in section.edits}) == section.files
-        for file, *how in section.edits:
-            take_out(tmp_path / file, *how)
-        assert traces(section, tmp_path / "tt_torch", tmp_path / "tests", *others) == []
+    take_all_out(tmp_path)
     for file, *how in (section.edits[-1] for section in SECTIONS):
         edit(tmp_path / file, *how)
     files = {file for section in SECTIONS for file in section.tests[0].split()}

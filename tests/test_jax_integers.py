@@ -104,7 +104,7 @@ CALLS: dict[str, tuple[Any, ...]] = {
     ),
     "cumsum": (jnp.cumsum, lambda: jnp.arange(10, dtype=jnp.int64) * 2**33),
     "cumsum of small numbers": (jnp.cumsum, lambda: jnp.full(10, 2**31 - 1, jnp.int64)),
-    "cumprod": (jnp.cumprod, lambda: jnp.arange(1, 20, dtype=jnp.int64)),
+    "products so far": (lambda n: jnp.cumprod(n, axis=0), lambda: jnp.arange(1, 20, dtype=jnp.int64)),
     "parts of times": (
         lambda t: (t // 10**9, (t % 10**9) / 1e9, t - t[0], t.max(), t.mean(), jnp.clip(t, 0, 9)),
         times,
