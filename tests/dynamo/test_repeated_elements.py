@@ -1,4 +1,4 @@
-"""Writes to views of elements that `expand` repeats run on the host with a warning, and agree with eager PyTorch."""
+"""Writes to elements at one place in memory run on the host with a warning, and agree with eager PyTorch."""
 
 from __future__ import annotations
 
@@ -30,10 +30,12 @@ WRITES: dict[str, Callable[[torch.Tensor], object]] = {
     "an activation in place": lambda v: torch.nn.functional.relu(v[0], inplace=True),
 }
 VIEWS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
-    "expand": lambda x: x.expand(3, 4),
-    "broadcast_to": lambda x: torch.broadcast_to(x, (3, 4)),
-    "meshgrid": lambda x: torch.meshgrid(torch.zeros(3), x, indexing="ij")[1],
-    "a view of it": lambda x: x.expand(2, 5, 4)[1, 1:4],
+    "expand": lambda x: x[:4].expand(3, 4),
+    "broadcast_to": lambda x: torch.broadcast_to(x[:4], (3, 4)),
+    "meshgrid": lambda x: torch.meshgrid(torch.zeros(3), x[:4], indexing="ij")[1],
+    "a view of it": lambda x: x[:4].expand(2, 5, 4)[1, 1:4],
+    "unfold": lambda x: x.unfold(0, 4, 1),
+    "as_strided": lambda x: x.as_strided((3, 4), (1, 1)),
 }
 
 
@@ -46,7 +48,7 @@ def test_a_write_reaches_each_element_once(view: str, write: str) -> None:
         WRITES[write](repeated)
         return repeated * 2, x + 1
 
-    x = torch.tensor([0.3, -1.5, torch.inf, 2.0])
+    x = torch.tensor([0.3, -1.5, torch.inf, 2.0, 1.0, -0.25])
     expected_x, got_x = x.clone(), x.clone()
     expected = function(expected_x)
     with pytest.warns(HostFallbackWarning, match="expand"):
@@ -55,12 +57,27 @@ def test_a_write_reaches_each_element_once(view: str, write: str) -> None:
         assert torch.equal(a, b)
 
 
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_write_to_an_input_reaches_all_that_is_at_its_place(view: str) -> None:
+    def function(repeated: torch.Tensor) -> torch.Tensor:
+        repeated.select(0, 1).select(0, 0).mul_(7)
+        return repeated * 2
+
+    x = torch.tensor([0.3, -1.5, torch.inf, 2.0, 1.0, -0.25])
+    inputs = [VIEWS[view](x.clone()) for _ in range(2)]
+    with pytest.warns(HostFallbackWarning, match="expand"):
+        got = torch.compile(function, backend="tt")(inputs[0])
+    assert torch.equal(got, function(inputs[1])) and torch.equal(*inputs)
+
+
 def test_it_is_an_error_if_nothing_may_run_on_the_host() -> None:
     options = {"compiler_config": CompilerConfig(fallback="error")}
-    with pytest.raises(BackendCompilerFailed, match=r"elements that expand\(\) repeats.*clone\(\)"):
+    with pytest.raises(BackendCompilerFailed, match=r"elements at one place in memory.*clone\(\)"):
         torch.compile(lambda x: x.expand(3, 4).fill_(2) + 1, backend=tt_torch.backend, options=options)(torch.ones(4))
     with pytest.raises(ArgumentError, match="clone"):
         tt_torch.compile_model(lambda x: x.expand(3, 4).fill_(2) + 1, (torch.ones(4),))
+    with pytest.raises(ArgumentError, match="clone"):
+        tt_torch.compile_model(lambda x: x[0].mul_(2) + 1, (torch.ones(6).unfold(0, 4, 1),))
 
 
 @pytest.mark.parametrize(
@@ -76,6 +93,8 @@ def test_it_is_an_error_if_nothing_may_run_on_the_host() -> None:
         lambda x: x.expand(3, 4).unsqueeze_(0) + x,
         lambda x: x.expand(input_sizes := [1, -1]).fill_(2) * len(input_sizes),
         lambda x: torch.broadcast_to(size=(1, 4), input=x).fill_(2) + x,
+        lambda x: x.unfold(0, 2, 2).mul_(2).sum() + x,
+        lambda x: x.as_strided((2, 2), (1, 2)).mul_(2).sum() + x,
     ],
 )
 def test_writes_to_other_tensors_stay_on_the_device(function: Callable[[torch.Tensor], torch.Tensor]) -> None:

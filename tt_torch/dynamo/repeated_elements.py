@@ -1,8 +1,9 @@
-"""Graphs that write to the result of `expand`, such as `x.expand(3, 4).fill_(2)`.
+"""Graphs that write to tensors of which several elements are at one place in memory, such as `x.expand(3, 4).fill_(2)`.
 
-PyTorch makes such a graph functional: it adds the changes of all repetitions to each element. `fill_(33)` over 15
-rows would add 15 times the difference. Even one repetition gives `x + (33 - x)`, which is NaN for an infinite `x`. All
-backends make this error without a message.
+PyTorch makes such a graph functional. For `expand`, it adds the changes of all repetitions to each element: `fill_(33)`
+over 15 rows would add 15 times the difference. Even one repetition gives `x + (33 - x)`, which is NaN for an infinite
+`x`. For other strides, such as those of `unfold`, the other elements at the place keep their old value. All backends
+make these errors without a message.
 """
 
 from __future__ import annotations
@@ -17,24 +18,24 @@ from tt_torch.dynamo.in_place import base_of, examples, written_by
 from tt_torch.dynamo.input_forms import changes_form
 from tt_torch.dynamo.passes.rewriting import copied
 
-REASON = "the graph writes to elements that expand() repeats, whose changes PyTorch's capture would add up"
-INSTEAD = "write to the tensor before expand(), or to a clone() behind it"
+REASON = "the graph writes to elements at one place in memory, as those of expand(), which PyTorch's capture keeps apart"
+INSTEAD = "write to the tensor before expand(), unfold() or as_strided(), or to a clone() behind it"
 _EXPAND = [getattr(torch.ops.aten, name) for name in ("expand", "expand_as", "broadcast_to")]
 _EXPAND_SEVERAL = [getattr(torch.ops.aten, name) for name in ("broadcast_tensors", "meshgrid")]
 
 
 def writes_to_repeated(gm: GraphModule) -> bool:
-    """Whether a captured graph writes to a view, or to a view of a view, that repeats elements of another tensor."""
-    return any(_repeats(view) or called(view) in _EXPAND_SEVERAL for view in _written_views(gm))
+    """Whether a captured graph writes to an input, to a view, or to a view of them, that repeats elements."""
+    return any(_repeats(view) or called(view) in _EXPAND_SEVERAL for view in _written_tensors(gm))
 
 
 def with_views(gm: GraphModule) -> GraphModule:
     """The graph, or a copy of it. In the copy, each `expand` that is written to is a plain view. The caller has
     checked with `writes_to_repeated` that these repeat nothing."""
-    if not any(called(node) in _EXPAND for node in _written_views(gm)):
+    if not any(called(node) in _EXPAND for node in _written_tensors(gm)):
         return gm
     gm = copied(gm)
-    for node in {node: None for node in _written_views(gm) if called(node) in _EXPAND}:
+    for node in {node: None for node in _written_tensors(gm) if called(node) in _EXPAND}:
         with gm.graph.inserting_before(node):
             view = _same_elements(node)
         view.meta = dict(node.meta)
@@ -59,8 +60,8 @@ def _same_elements(node: Node) -> Node:
     return method("view", (base, *kept))
 
 
-def _written_views(gm: GraphModule) -> list[Node]:
-    return [view for node in gm.graph.nodes for view in _written(node) if view.op != "placeholder"]
+def _written_tensors(gm: GraphModule) -> list[Node]:
+    return [tensor for node in gm.graph.nodes for tensor in _written(node)]
 
 
 def _written(node: Node) -> Iterator[Node]:
@@ -72,6 +73,12 @@ def _written(node: Node) -> Iterator[Node]:
 
 
 def _repeats(node: Node) -> bool:
-    return any(
-        size != 1 and stride == 0 for x in examples(node) for size, stride in zip(x.shape, x.stride(), strict=True)
-    )
+    """Whether some elements may be at one place in memory: a step of one dimension does not lead beyond all elements
+    of the dimensions with smaller steps."""
+    for x in examples(node):
+        end = 0
+        for stride, size in sorted((stride, size) for size, stride in zip(x.shape, x.stride(), strict=True) if size != 1):
+            if stride <= end:
+                return True
+            end += (size - 1) * stride
+    return False
