@@ -18,7 +18,7 @@ from tt_torch.dynamo.in_place import base_of, examples, written_by
 from tt_torch.dynamo.input_forms import changes_form
 from tt_torch.dynamo.passes.rewriting import copied
 
-REASON = "the graph writes to elements at one place in memory, as those of expand(), which PyTorch's capture keeps apart"
+REASON = "the graph writes to elements at one place in memory, as of expand(), which PyTorch's capture keeps apart"
 INSTEAD = "write to the tensor before expand(), unfold() or as_strided(), or to a clone() behind it"
 _EXPAND = [getattr(torch.ops.aten, name) for name in ("expand", "expand_as", "broadcast_to")]
 _EXPAND_SEVERAL = [getattr(torch.ops.aten, name) for name in ("broadcast_tensors", "meshgrid")]
@@ -77,8 +77,8 @@ def _repeats(node: Node) -> bool:
     of the dimensions with smaller steps."""
     for x in examples(node):
         end = 0
-        for stride, size in sorted((stride, size) for size, stride in zip(x.shape, x.stride(), strict=True) if size != 1):
-            if stride <= end:
+        for stride, size in sorted(zip(x.stride(), x.shape, strict=True)):
+            if size != 1 and stride <= end:
                 return True
             end += (size - 1) * stride
     return False
