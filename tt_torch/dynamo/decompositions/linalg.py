@@ -171,7 +171,7 @@ def _swap(x: Tensor, k: int, other: Tensor) -> Tensor:
     """Exchanges the rows k and `other`. `other` (..., 1, 1) has one row number per matrix."""
     place = torch.arange(x.shape[-2]).unsqueeze(-1)
     hit = place == other
-    row = torch.where(hit, x, 0).sum(-2, keepdim=True)
+    row = torch.where(hit, x, -torch.inf).amax(-2, keepdim=True)  # a sum would begin with 0.0, and lose a -0.0
     return torch.where(place == k, row, torch.where(hit, _row(x, k), x))
 
 
@@ -223,7 +223,7 @@ def lu_unpack(
         eye = torch.eye(rows, dtype=lu.dtype).expand(*lu.shape[:-2], rows, rows)
         p = _exchange(eye, pivots, reversed(range(count))) if lu.numel() else eye.clone()
     if unpack_data:
-        lower = lu.narrow(-1, 0, count).tril(-1) + torch.eye(rows, count, dtype=lu.dtype)
+        lower = torch.where(torch.eye(rows, count, dtype=torch.bool), 1, lu.narrow(-1, 0, count).tril(-1))
         upper = lu.narrow(-2, 0, count).triu()
     return p, lower, upper
 
@@ -349,21 +349,27 @@ def geqrf(a: Tensor) -> tuple[Tensor, Tensor]:
     return rest, torch.cat(taus, -1)
 
 
-def _reflect(packed: Tensor, tau: Tensor, x: Tensor, steps: Iterable[int]) -> Tensor:
-    """Applies the reflections of a packed factorization to x, in the order of `steps`."""
-    for k in steps:
-        below = _below(_column(packed, k), k + 1)
-        one = torch.ones_like(below[..., :1, :]) if below.shape[-2] else packed.new_ones((*packed.shape[:-2], 1, 1))
-        vector = torch.constant_pad_nd(torch.cat([one, below], -2), [0, 0, k, 0])
-        factor = tau.narrow(-1, k, 1).unsqueeze(-1)
-        x = torch.where(factor == 0, x, x - factor * vector * (vector.mT @ x))  # LAPACK leaves out what changes nothing
-    return x
+def _reflect(packed: Tensor, tau: Tensor, x: Tensor, k: int) -> Tensor:
+    """Applies reflection k of a packed factorization to the rows from k on, which x is. LAPACK does not apply it to the
+    rows above them: these keep their values beside an infinite vector, and it leaves out what changes nothing."""
+    below, factor = _below(_column(packed, k), k + 1), tau.narrow(-1, k, 1).unsqueeze(-1)
+    vector = torch.cat([torch.ones_like(factor), below], -2)
+    return torch.where(factor == 0, x, x - factor * vector * (vector.mT @ x))
 
 
 @unrolled(aten.linalg_householder_product.default, "QR")
-def householder_product(packed: Tensor, tau: Tensor) -> Tensor:
-    eye = torch.eye(*packed.shape[-2:], dtype=packed.dtype).expand(packed.shape)
-    return _reflect(packed, tau, eye, reversed(range(tau.shape[-1]))) if packed.numel() else eye.clone()
+def householder_product(packed: Tensor, tau: Tensor, columns: int | None = None) -> Tensor:
+    """The first columns of the product of the reflections, as many as `packed` has if `columns` does not say it. It
+    grows by one row and one column with each reflection, from the last to the first one."""
+    steps, (rows, width) = tau.shape[-1], packed.shape[-2:]
+    width = width if columns is None else columns
+    x = torch.eye(rows - steps, width - steps, dtype=packed.dtype).expand(*packed.shape[:-2], -1, -1)
+    for k in reversed(range(steps)):
+        below, factor = _below(_column(packed, k), k + 1), tau.narrow(-1, k, 1).unsqueeze(-1)
+        first = torch.cat([1 - factor, -factor * below], -2)
+        rest = [_reflect(packed, tau, torch.constant_pad_nd(x, [0, 0, 1, 0]), k)] if x.shape[-1] else []
+        x = torch.cat([first, *rest], -1)
+    return x if steps else x.clone()
 
 
 @unrolled(aten.ormqr.default, "QR")
@@ -371,8 +377,10 @@ def ormqr(packed: Tensor, tau: Tensor, x: Tensor, left: bool = True, transpose: 
     """x Q is the transpose of Q' x'."""
     if not left:
         return ormqr(packed, tau, x.mT, True, not transpose).mT
-    steps = range(tau.shape[-1])
-    return _reflect(packed, tau, x, steps if transpose else reversed(steps)) if x.numel() else x.clone()
+    steps = range(tau.shape[-1]) if x.numel() else range(0)
+    for k in steps if transpose else reversed(steps):
+        x = torch.cat([x.narrow(-2, 0, k), _reflect(packed, tau, _below(x, k), k)], -2)
+    return x if steps else x.clone()
 
 
 @unrolled(aten.linalg_qr.default, "QR")
@@ -383,5 +391,4 @@ def qr(a: Tensor, mode: str = "reduced") -> tuple[Tensor, Tensor]:
     r = packed.narrow(-2, 0, count).triu()
     if mode == "r":
         return a.new_empty([0]), r
-    eye = torch.eye(rows, count, dtype=a.dtype).expand(*a.shape[:-2], rows, count)
-    return _reflect(packed, tau, eye, reversed(range(tau.shape[-1]))) if eye.numel() else eye.clone(), r
+    return householder_product(packed, tau, count), r
