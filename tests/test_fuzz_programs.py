@@ -15,7 +15,7 @@ from tt_torch.dynamo.types import Function
 from tt_torch.fuzz import check
 from tt_torch.fuzz.check import wrong
 from tt_torch.fuzz.programs import Program, trainable
-from tt_torch.fuzz.tolerance import OtherRoundings, difference
+from tt_torch.fuzz.tolerance import DOUBTED, RUNS, OtherRoundings, difference
 from tt_torch.fuzz.ways import EAGER, WAYS, Seen, Way, run
 
 # --- what counts as a difference
@@ -253,6 +253,32 @@ def test_a_quotient_by_what_may_be_zero_may_be_infinite() -> None:
     plain = program("1 / x", x=torch.tensor([0.0, 2.0, 1e-30]))
     assert "(2 wrong)" in difference(torch.full((3,), inf), torch.tensor([inf, 0.5, 1e30]), others(plain))
     assert "(1 wrong)" in difference(torch.tensor([inf]), torch.tensor([0.0]), [torch.tensor([0.0])])
+
+
+def test_the_inverse_of_a_sum_that_cancels_has_no_correct_digit() -> None:
+    made = program("x.sum()", "1 / v0", x=torch.tensor([-(2.0**31), 2.0**31, 4.9375, -4.6875, 8.375]))
+    (expected,) = made.function()(made.inputs["x"])
+    moved = [run(made.function(), [x], EAGER, False)[0].value for x in _converted(made.inputs["x"])]
+    assert difference(torch.tensor(400.0), expected, moved) == ""
+    assert "expected" in difference(torch.tensor(400.0), expected, moved[:4])
+    sure = [expected * (1 + i / 200) for i in range(len(moved))]
+    assert "expected" in difference(torch.tensor(400.0), expected, sure)
+
+
+def _converted(x: torch.Tensor) -> list[torch.Tensor]:
+    return [OtherRoundings(seed, bf16=True).converted([x])[0] for seed in range(DOUBTED + 1)]
+
+
+def test_nearly_equal_numbers_may_become_equal() -> None:
+    made = program("x / x.square().sqrt()", "v0 - v0.mean()", x=torch.tensor([1.1, 2.3, 0.7, 5.9]))
+    moved = [moved_by(seed, made) for seed in range(RUNS, DOUBTED)]
+    zeros = [torch.equal(x, torch.zeros(4)) for x in moved]
+    assert any(zeros) and not all(zeros)
+
+
+def moved_by(seed: int, made: Program) -> torch.Tensor:
+    with OtherRoundings(seed, bf16=False):
+        return run(made.function(), [made.inputs["x"]], EAGER, False)[0].value
 
 
 def test_decimals_may_be_rounded_after_a_product() -> None:

@@ -204,9 +204,10 @@ def _of_shape_functions(function: Function, inputs: Sequence[torch.Tensor], trai
 
 def _moved(function: Function, inputs: Sequence[torch.Tensor], trains: bool, roundings: OtherRoundings) -> list[Seen]:
     """Eager's results with other roundings; none if an index or an integer that they change is out of range."""
+    converted = roundings.converted(inputs)  # outside, where nothing changes the ops of the conversion
     try:
         with roundings:
-            return run(function, roundings.converted(inputs), EAGER, trains)
+            return run(function, converted, EAGER, trains)
     except (IndexError, RuntimeError) as error:
         if not _OUT_OF_RANGE.search(str(error)):
             raise

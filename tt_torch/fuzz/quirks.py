@@ -76,6 +76,10 @@ def _is_below_minus_88(x: torch.Tensor) -> bool:
     return x.dtype.is_floating_point and bool((x < -88).any())
 
 
+def _is_large_in_training(x: torch.Tensor) -> bool:
+    return x.requires_grad and bool((x.abs() > 1e6).any())
+
+
 def _is_expanded(x: torch.Tensor) -> bool:
     return 0 in x.stride()
 
@@ -100,13 +104,19 @@ QUIRKS = (
     Quirk(_REMAINDERS, _is_near_overflow),
     Quirk(re.compile(rf"({_REMAINDERS.pattern}).*1e-45|1e-45.*rounding_mode"), _always),
     # Not a quirk, but a known difference: the device adds squares in float32, eager PyTorch in float64.
-    Quirk(re.compile("std|var"), _squares_overflow),
-    # Known, too: interpolation and Fourier transforms are products with a matrix, and 0 * inf is NaN.
+    Quirk(re.compile("std|var|batch_norm|instance_norm"), _squares_overflow),
+    # Known, too: interpolation and Fourier transforms are products with a matrix, and 0 * inf is NaN. The gradients of
+    # large numbers may be infinite.
     Quirk(re.compile("interpolate.*(linear|cubic)|upsample_bi|fft"), _is_not_finite),
+    Quirk(re.compile("interpolate.*(linear|cubic)|upsample_bi|fft"), _is_large_in_training),
     # Its elements share a place in memory, and it is copied as they lie there.
     Quirk(re.compile("as_strided_scatter"), _is_expanded),
     # Known, too: in bfloat16, the kernel for images keeps 16 bits of the positions.
     Quirk(re.compile("grid_sampl"), _is_far_and_narrow),
+    # The kernel computes x * (weight / deviation) - mean * (weight / deviation), where two terms are infinite.
+    Quirk(re.compile("(group|batch|instance)_norm"), _is_not_finite),
+    # It is 0 for a first operand that is denormal, but the limit is 1.
+    Quirk(re.compile("igamma|gammainc"), _has_denormals),
     # When a norm subtracts the mean from a denormal number, only a rounding error remains.
     Quirk(re.compile("_norm"), _has_denormals),
     # The gradient of the absolute value of a complex number divides by it, and the inverse is infinite.
