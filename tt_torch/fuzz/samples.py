@@ -53,7 +53,7 @@ def random_call(draw: random.Random, scope: Mapping[str, Any]) -> tuple[dict[str
             continue
         inputs = {f"x{i}": _changed(draw, x.detach(), integers=not i) for i, x in enumerate(tensors)}
         if "_polynomial_" in info.name and "x1" in inputs:
-            inputs["x1"] = inputs["x1"].clamp(max=_DEGREE)
+            inputs["x1"] = inputs["x1"].double().clamp(max=_DEGREE).to(inputs["x1"].dtype)
         args, kwargs = tree_map_only(torch.Tensor, partial(_next, map(_Name, inputs)), sample)
         written = [*map(repr, args), *(f"{name}={value!r}" for name, value in kwargs.items())]
         text = _accepted(draw, f"torch.{info.name}({', '.join(written)})", inputs, scope)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from tt_torch.dynamo.decompositions.registry import (
+    DECOMPOSITIONS,
     decomposes,
     from_memory_order,
     lengths,
@@ -18,6 +19,7 @@ from tt_torch.dynamo.decompositions.registry import (
 from tt_torch.dynamo.types import Argument
 
 aten = torch.ops.aten
+_unfold_backward = DECOMPOSITIONS[aten.unfold_backward.default]
 
 
 @decomposes(aten.slice_scatter.default)
@@ -43,6 +45,15 @@ def select_scatter(x: Tensor, source: Tensor, dim: int, index: int) -> Tensor:
     source = source.to(x.dtype)
     places = torch.arange(size).reshape([-1] + [1] * (x.dim() - 1 - dim))
     return strided_like(torch.where(places == (index if index >= 0 else size + index), source.unsqueeze(dim), x), x)
+
+
+@decomposes(aten.unfold_backward.default)
+def unfold_backward(gradient: Tensor, input_size: Sequence[int], dim: int, size: int, step: int) -> Tensor:
+    """PyTorch's own, which forgets that a scalar may have a window of nothing."""
+    if not input_size and not size:
+        return torch.zeros((), dtype=gradient.dtype)
+    result: Tensor = _unfold_backward(gradient, input_size, dim, size, step)
+    return result
 
 
 @decomposes(aten._efficientzerotensor.default)
