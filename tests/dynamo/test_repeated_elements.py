@@ -57,6 +57,21 @@ def test_a_write_reaches_each_element_once(view: str, write: str) -> None:
         assert torch.equal(a, b)
 
 
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: (y := x + 1, y.unfold(0, 2, 3).mul_(2))[0],
+        lambda x: (x.unfold(0, 2, 2)[1].fill_(3), x * 2)[1],
+        lambda x: (y := x.argmin(), y.unfold(-1, 0, 1).bitwise_and_(3))[0],
+    ],
+)
+def test_a_write_to_windows_keeps_what_is_beside_them(function: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    inputs = [torch.tensor([0.3, -1.5, torch.inf, 2.0, 1.0]) for _ in range(2)]
+    with pytest.warns(HostFallbackWarning, match="windows of unfold"):
+        got = torch.compile(function, backend="tt")(inputs[0])
+    assert torch.equal(got, function(inputs[1])) and torch.equal(*inputs)
+
+
 @pytest.mark.parametrize("view", VIEWS)
 def test_a_write_to_an_input_reaches_all_that_is_at_its_place(view: str) -> None:
     def function(repeated: torch.Tensor) -> torch.Tensor:

@@ -37,7 +37,6 @@ WAYS: dict[str, Callable[[torch.Tensor], object]] = {
     "a copy in reshape": lambda x: _write_beside(x, lambda y: y.reshape(-1)),
     "a view in flatten": lambda x: _write_beside(x, lambda y: y.mT.flatten()),
     "a copy in contiguous": lambda x: _write_beside(x, torch.Tensor.contiguous),
-    "a window of nothing": lambda x: (y := x.argmin(), y.unfold(-1, 0, 1).bitwise_and_(3))[0],
     "a write to a copy": lambda x: (y := torch.linalg.qr(x)[0], y.ravel().add_(100))[0],
     "an input": lambda x: (x.t().as_strided((4,), (2,)).mul_(3), x),
 }

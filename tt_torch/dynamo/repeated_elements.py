@@ -1,9 +1,10 @@
 """Graphs that write to tensors of which several elements are at one place in memory, such as `x.expand(3, 4).fill_(2)`.
+Graphs that write to windows which leave elements out, such as `x.unfold(0, 2, 3).fill_(2)`.
 
 PyTorch makes such a graph functional. For `expand`, it adds the changes of all repetitions to each element: `fill_(33)`
 over 15 rows would add 15 times the difference. Even one repetition gives `x + (33 - x)`, which is NaN for an infinite
-`x`. For other strides, such as those of `unfold`, the other elements at the place keep their old value. All backends
-make these errors without a message.
+`x`. For other strides, such as those of `as_strided`, the other elements at the place keep their old value. Elements
+that windows leave out become zero. All backends make these errors without a message.
 """
 
 from __future__ import annotations
@@ -18,15 +19,19 @@ from tt_torch.dynamo.in_place import base_of, examples, written_by
 from tt_torch.dynamo.input_forms import changes_form
 from tt_torch.dynamo.passes.rewriting import copied
 
-REASON = "the graph writes to elements at one place in memory, as of expand(), which PyTorch's capture keeps apart"
+REASON = (
+    "the graph writes to elements at one place in memory, as of expand(), or to windows of unfold() that leave "
+    "elements out, and PyTorch's capture would do this in a wrong way"
+)
 INSTEAD = "write to the tensor before expand(), unfold() or as_strided(), or to a clone() behind it"
 _EXPAND = [getattr(torch.ops.aten, name) for name in ("expand", "expand_as", "broadcast_to")]
 _EXPAND_SEVERAL = [getattr(torch.ops.aten, name) for name in ("broadcast_tensors", "meshgrid")]
 
 
 def writes_to_repeated(gm: GraphModule) -> bool:
-    """Whether a captured graph writes to an input, to a view, or to a view of them, that repeats elements."""
-    return any(_repeats(view) or called(view) in _EXPAND_SEVERAL for view in _written_tensors(gm))
+    """Whether a captured graph writes to an input, to a view, or to a view of them, that repeats elements or is made of
+    windows that leave elements out."""
+    return any(_repeats(view) or called(view) in _EXPAND_SEVERAL or _leaves_out(view) for view in _written_tensors(gm))
 
 
 def with_views(gm: GraphModule) -> GraphModule:
@@ -70,6 +75,11 @@ def _written(node: Node) -> Iterator[Node]:
         while into:
             yield into
             into = base_of(into)
+
+
+def _leaves_out(node: Node) -> bool:
+    base = base_of(node) if called(node) is torch.ops.aten.unfold else None
+    return base is not None and [x.numel() for x in examples(node)] != [x.numel() for x in examples(base)]
 
 
 def _repeats(node: Node) -> bool:

@@ -318,8 +318,8 @@ def memory(x: torch.Tensor) -> torch.Tensor:
 
 def difference(got: torch.Tensor, expected: torch.Tensor, others: Sequence[torch.Tensor]) -> str:
     """Says where `got` is not what eager computes, in one line; an empty string if it is. `others` are eager's results
-    with other roundings. After many of them, a number that is much larger than most of theirs has no correct digit: it is
-    the inverse of what eager's roundings leave of a sum that cancels."""
+    with other roundings. After many of them, a number that is much larger than most of theirs has no correct digit: it
+    is the inverse of what eager's roundings leave of a sum that cancels."""
     if any(other.shape != expected.shape for other in others):
         return ""  # the number of elements depends on a comparison that other roundings change
     for name in ("dtype", "shape"):
