@@ -10,7 +10,9 @@ import torch
 from torch.fx import GraphModule, Node
 
 from tt_torch.dynamo.facts import called
+from tt_torch.dynamo.in_place import examples
 from tt_torch.dynamo.passes.rewriting import copied
+from tt_torch.torch_private.tensors import storage_of
 
 
 def without_idle_dropout(gm: GraphModule) -> GraphModule:
@@ -19,7 +21,9 @@ def without_idle_dropout(gm: GraphModule) -> GraphModule:
         return gm
     gm = copied(gm)
     for node in filter(_is_idle, list(gm.graph.nodes)):
-        node.replace_all_uses_with(node.all_input_nodes[0])
+        (operand,) = node.all_input_nodes
+        operand.meta["copies"] = [*operand.meta.get("copies", ()), *map(storage_of, examples(node))]
+        node.replace_all_uses_with(operand)
         gm.graph.erase_node(node)
     gm.recompile()
     return gm

@@ -104,7 +104,7 @@ QUIRKS = (
     Quirk(_REMAINDERS, _is_near_overflow),
     Quirk(re.compile(rf"({_REMAINDERS.pattern}).*1e-45|1e-45.*rounding_mode"), _always),
     # Not a quirk, but a known difference: the device adds squares in float32, eager PyTorch in float64.
-    Quirk(re.compile("std|var|batch_norm|instance_norm"), _squares_overflow),
+    Quirk(re.compile("std|var|(batch|instance|group|layer)_norm"), _squares_overflow),
     # Known, too: interpolation and Fourier transforms are products with a matrix, and 0 * inf is NaN. The gradients of
     # large numbers may be infinite.
     Quirk(re.compile("interpolate.*(linear|cubic)|upsample_bi|fft"), _is_not_finite),
