@@ -37,6 +37,14 @@ WAYS: dict[str, Callable[[torch.Tensor], object]] = {
     "a copy in reshape": lambda x: _write_beside(x, lambda y: y.reshape(-1)),
     "a view in flatten": lambda x: _write_beside(x, lambda y: y.mT.flatten()),
     "a copy in contiguous": lambda x: _write_beside(x, torch.Tensor.contiguous),
+    "an input behind a write": lambda x: (x.t().fill_(4), x.as_strided((2,), (1,)).fill_(3), x + 0)[2],
+    "an input behind several writes": lambda x: (
+        x.mT[1:].mul_(2),
+        x.as_strided((3, 2), (8, 1), 5).neg_(),
+        x.t().copy_(x.t().exp()),
+        x.as_strided((3, 2), (8, 1), 5) + 1,
+    )[3],
+    "a permuted input": lambda x: ((y := x.t()).unsqueeze(0).zero_(), y.as_strided((2, 2), (9, 1)).fill_(1), y + 0)[2],
     "a write to a copy": lambda x: (y := torch.linalg.qr(x)[0], y.ravel().add_(100))[0],
     "an input": lambda x: (x.t().as_strided((4,), (2,)).mul_(3), x),
 }
@@ -45,8 +53,10 @@ WAYS: dict[str, Callable[[torch.Tensor], object]] = {
 @pytest.mark.parametrize("way", WAYS)
 def test_they_are_the_places_of_eager(way: str) -> None:
     x = torch.randn(6, 8, generator=torch.Generator().manual_seed(4))
-    expected, got = WAYS[way](x.clone()), torch.compile(WAYS[way], backend="tt")(x.clone())
+    inputs = [x.clone(), x.clone()]
+    expected, got = WAYS[way](inputs[0]), torch.compile(WAYS[way], backend="tt")(inputs[1])
     torch.testing.assert_close(got, expected)
+    torch.testing.assert_close(*inputs)
 
 
 def test_gradients_reach_the_places_of_eager() -> None:

@@ -27,7 +27,10 @@ VIEW_OR_COPY = (aten.reshape, aten.reshape_as, aten.flatten, aten.ravel, aten.co
 
 def in_memory_of_eager(gm: GraphModule) -> GraphModule:
     """The graph, or a copy of it. In the copy, each result that is read or written by strides is first copied into the
-    strides of eager PyTorch. `fill_diagonal_` of a matrix becomes a write to `diagonal`, which names elements."""
+    strides of eager PyTorch. `fill_diagonal_` of a matrix becomes a write to `diagonal`, which names elements.
+
+    An input has its strides, but a write to a view of it, as in `x.t().fill_(4)`, gives it others in the functional
+    graph. So it is written to itself before a later call by strides."""
     changed = {storage_of(x) for node in gm.graph.nodes for target in written_by(node) for x in examples(target)}
     if not any(_owner(node, changed) for node in gm.graph.nodes):
         return gm
@@ -35,15 +38,19 @@ def in_memory_of_eager(gm: GraphModule) -> GraphModule:
     for node in gm.graph.nodes:
         if called(node) is aten.fill_diagonal_ and _owner(node, changed) and _names_elements(node):
             _write_to_diagonal(node)
+    for node in list(gm.graph.nodes):
+        if (owner := _owner(node, changed)) and _is_given(owner):
+            _write_to_itself(owner, node)
     for owner in {owner: None for node in gm.graph.nodes if (owner := _owner(node, changed))}:
-        _copy_after(owner)
+        if not _is_given(owner):
+            _copy_after(owner)
     gm.recompile()
     return gm
 
 
 def _owner(node: Node, changed: Collection[int]) -> Node | None:
-    """The result whose memory a call reads or writes by strides; None for other calls, and for memory of an input.
-    `changed` has the memories to which the graph writes."""
+    """The result or the input whose memory a call reads or writes by strides; None for other calls, and for an input to
+    which the graph does not write. `changed` has the memories to which the graph writes."""
     if called(node) in VIEW_OR_COPY:
         if not any(storage_of(x) in changed for each in (node, _first(node)) for x in examples(each)):
             return None
@@ -52,7 +59,14 @@ def _owner(node: Node, changed: Collection[int]) -> Node | None:
     owner = above = _first(node)
     while above := base_of(above):
         owner = above if isinstance(above.meta["example_value"], torch.Tensor) else owner
-    return owner if owner.op not in ("placeholder", "get_attr") and examples(owner) else None
+    if not _is_given(owner):
+        return owner if examples(owner) else None
+    is_written = any(storage_of(x) in changed for x in examples(owner))
+    return owner if is_written and called(node) in BY_STRIDES else None
+
+
+def _is_given(node: Node) -> bool:
+    return node.op in ("placeholder", "get_attr")
 
 
 def _first(node: Node) -> Node:
@@ -90,20 +104,35 @@ def _is_dense(value: torch.Tensor, order: Sequence[int]) -> bool:
     return True
 
 
-def _copy_after(owner: Node) -> None:
-    """Puts a copy in the place of a result. A result that eager PyTorch leaves with gaps stays as it is."""
+def _copies(owner: Node, after: Node) -> list[Node]:
+    """A copy of a tensor in its strides, and the steps to it, behind a node. There is none for a tensor with gaps."""
     value = owner.meta["example_value"]
     order = memory_order(value)
     if not _is_dense(value, order):
-        return
-    turned = order != sorted(order)
+        return []
     steps: list[tuple[str, tuple[object, ...], Arguments]] = [("clone", (), {"memory_format": torch.contiguous_format})]
-    if turned:
+    if order != sorted(order):
         steps = [("permute", (order,), {}), *steps, ("permute", ([order.index(d) for d in sorted(order)],), {})]
-    readers, copy, after = list(owner.users), owner, owner
+    made, copy = [], owner
     for method, args, named in steps:
         with owner.graph.inserting_after(after):
             after = copy = owner.graph.call_method(method, (copy, *args), named)
         copy.meta = dict(owner.meta)
-    for reader in readers:
-        reader.replace_input_with(owner, copy)
+        made.append(copy)
+    return made
+
+
+def _copy_after(owner: Node) -> None:
+    """Puts a copy in the place of a result. A result that eager PyTorch leaves with gaps stays as it is."""
+    readers = list(owner.users)
+    if made := _copies(owner, owner):
+        for reader in readers:
+            reader.replace_input_with(owner, made[-1])
+
+
+def _write_to_itself(given: Node, reader: Node) -> None:
+    """Writes a copy of an input to it, before a call that reads it by strides. `copy_` would keep its strides."""
+    if made := _copies(given, reader.prev):
+        with given.graph.inserting_before(reader):
+            written = given.graph.call_function(aten.alias_copy.out, (made[-1],), {"out": given})
+        written.meta = dict(given.meta)
