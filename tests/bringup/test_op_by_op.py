@@ -92,6 +92,33 @@ def test_the_records_are_on_the_config(tmp_path: Path) -> None:
     assert record == load(tmp_path)["aten.exp.default"] and record["verdict"] == "executed"
 
 
+def test_the_records_on_the_config_are_those_of_its_own_graphs(tmp_path: Path) -> None:
+    def records(function: Any, **options: Any) -> dict[str, str]:
+        options |= {"results_path": str(tmp_path), "compile_depth": CompileDepth.EXECUTE_OP_BY_OP, "jobs": 1}
+        config = CompilerConfig(**options)
+        torch.compile(function, backend="tt", options=BackendOptions(compiler_config=config))(X[:, :4])
+        return {r["framework_op_name"]: r["verdict"] for r in config.unique_ops.values()}
+
+    def broken(x: torch.Tensor) -> torch.Tensor:
+        y = torch.exp(x)
+        torch._dynamo.graph_break()
+        return torch.sin(y)
+
+    with pytest.raises(OpByOpError, match="_linalg_eigh"):
+        records(torch.linalg.eigvalsh, check_all_ops_execute=True)
+    assert records(torch.exp, check_all_ops_execute=True) == {"aten.exp.default": "executed"}
+    assert [*records(broken)] == ["aten.exp.default", "aten.sin.default"]
+    # Other options give an op another result, so it runs again, and its record goes to another file.
+    assert records(torch.exp, dtype="bf16") == {"aten.exp.default": "executed"}
+    files = sorted(path.name for path in tmp_path.iterdir())
+    assert files == [f"model_{number}unique_ops.json" for number in ("2_", "3_", "")]
+
+
+def test_other_options_run_an_op_again(tmp_path: Path) -> None:
+    exact, rounded = (run(tmp_path, dtype=dtype)["aten.mm.default"]["atol"] for dtype in (None, "bf16"))
+    assert exact < 1e-4 < rounded
+
+
 def test_without_comparison(tmp_path: Path) -> None:
     record = run(tmp_path, verify_op_by_op=False)["aten.mm.default"]
     assert record["verdict"] == "executed" and record["pcc"] is record["atol"] is None

@@ -38,8 +38,8 @@ from tt_torch.workers.engine import Item, Limits, Outcome, run
 _SAVE_SECONDS = 2.0  # between two versions of the results file
 _WORKER, _INTERPRETER = "tt_torch.bringup.worker:run_op", "tt_torch.bringup.interpret:fill_in"
 
-# The models of this process, by folder and name: all graphs of a model share a file.
-_models: dict[tuple[Path, str], OpRecords] = {}
+# The models of this process, by folder and options, which have the name: all graphs of a model share a file.
+_models: dict[tuple[Path, CompilerConfig], OpRecords] = {}
 
 
 class OpByOp:
@@ -56,6 +56,7 @@ class OpByOp:
             return self.gm(*inputs)
         self.done = True
         records = _records(self.config)
+        records.begin_graph()
         with tempfile.TemporaryDirectory(prefix="tt_torch_op_by_op_") as folder:
             with torch.no_grad(), waiting(lambda: f"op by op: cutting the graph, {len(records.ops)} unique ops so far"):
                 if self.config.op_by_op_backend == OpByOpBackend.TORCH:
@@ -72,6 +73,7 @@ def run_module(module: ir.Module, inputs: Sequence[torch.Tensor], config: Compil
     `main`. Ops have golden results if StableHLO's interpreter can compute them."""
     flatten(module, lambda op: False, RULES.names)
     records = _records(config)
+    records.begin_graph()
     with tempfile.TemporaryDirectory(prefix="tt_torch_op_by_op_") as folder:
         cut_module(module, dict(enumerate(inputs)), records, Path(folder))
         _run_all(Path(folder), records, config)
@@ -83,8 +85,11 @@ def observe(observer: Observer, config: CompilerConfig) -> Observer:
 
 
 def _records(config: CompilerConfig) -> OpRecords:
-    """The records of the model with this name. Models without a name share a file, which no named model has."""
-    key = (Path(config.results_path).resolve(), config.model_name)
+    """The records of the model with this name and these options: other options give an op another result.
+
+    Models without a name and with equal options share a file, which no named model has.
+    """
+    key = (Path(config.results_path).resolve(), config.frozen())
     if key not in _models:
         _models[key] = OpRecords(config)
     return _models[key]
@@ -145,7 +150,7 @@ def _draws(node: Node, op: SingleOp, inputs: Sequence[Argument], value: Result) 
 
 def _run_all(folder: Path, records: OpRecords, config: CompilerConfig) -> None:
     """Runs the ops in the folder, saves their records as they end, and prints a line for each on stderr."""
-    config.unique_ops.update(records.ops)  # the records are completed in place
+    config.unique_ops.update(records.of_graph())  # the records are completed in place
     chosen = records.chosen(config.run_global_op_idx)
     files = [file for record in chosen if (file := file_of(folder, record)).exists()]
     saved, number = 0.0, 0

@@ -99,6 +99,15 @@ class OpRecords:
         self.error = ""  # why a graph could not be taken apart
         self.origin = {**provenance(), "time": stamp()}
         self._seen: list[str] = []  # the key of each op of the model, in order
+        self._first = 0  # the position of the first op of the newest graph
+
+    def begin_graph(self) -> None:
+        """The ops that are added from now on are those of another graph."""
+        self._first = len(self._seen)
+
+    def of_graph(self) -> dict[str, Record]:
+        """The records of the ops of the newest graph. The records of the other ops may be those of another model."""
+        return {key: self.ops[key] for key in self._seen[self._first :]}
 
     def add(self, key: str, op: str, location: str) -> Record | None:
         """The new record of an op. For a known op, its count is increased and the result is None."""
@@ -110,8 +119,8 @@ class OpRecords:
         return self.ops[key]
 
     def chosen(self, only: int | None) -> list[Record]:
-        """The record of the op at the position `only` in the model, if there is one; with None, all records."""
-        return [self.ops[key] for key in (self.ops if only is None else self._seen[only : only + 1])]
+        """The record of the op at the position `only` in the model, if there is one; with None, those of the graph."""
+        return [*self.of_graph().values()] if only is None else [self.ops[key] for key in self._seen[only : only + 1]]
 
     @property
     def executed(self) -> int:
