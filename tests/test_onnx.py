@@ -163,6 +163,21 @@ def test_division_by_zero():
     verify_module(made, values)
 
 
+@pytest.mark.parametrize("batch", [1, 5])
+def test_given_inputs_have_the_sizes_of_open_dimensions(batch):
+    made = model([helper.make_node("MatMul", ["x", "y"], ["z"])], [("x", F32, ["n", 3]), ("y", F32, [3, "m"])], [])
+    made.graph.output.extend([helper.make_tensor_value_info("z", F32, ["n", "m"])])
+    pccs, *_ = verify_module(made, [torch.randn(batch, 3), torch.randn(3, 2 * batch)], required_atol=1e-3)
+    assert pccs
+    program = compile_onnx(made, shapes={"x": (batch, 3), "y": (3, 4)})
+    assert program.inputs["x"][0] == (batch, 3)
+    for inputs in ([torch.randn(2, 3)], [torch.randn(2, 4), torch.randn(3, 4)]):
+        with pytest.raises((ValueError, CompileError), match="takes 2 inputs|has the shape"):
+            verify_module(made, inputs)
+    with pytest.raises(CompileError, match="dimension 0 of the ONNX input 'x' is 'n'"):
+        verify_module(made)
+
+
 def test_types_and_shapes_of_results_are_those_of_the_model():
     program = compile_onnx(mlp())
     assert program.inputs == {"x": ((2, 3), torch.float32)}

@@ -22,12 +22,14 @@ from tt_torch.driver.stablehlo import TensorType, in_a_list, input_types, packag
 from tt_torch.extras import require
 from tt_torch.mlir.onnx import input_names, onnx_to_stablehlo
 from tt_torch.mlir.onnx_given import check_model
+from tt_torch.mlir.onnx_sizes import Shapes
 
 if TYPE_CHECKING:
     import onnx
     import onnxruntime
 
 Tensors: TypeAlias = Sequence[torch.Tensor]
+Inputs: TypeAlias = torch.Tensor | Tensors | Mapping[str, torch.Tensor]
 Run: TypeAlias = Callable[[Tensors], list[torch.Tensor]]
 
 
@@ -48,10 +50,15 @@ class OnnxProgram:
 
 
 def compile_onnx(
-    model_proto: onnx.ModelProto, compiler_config: CompilerConfig | None = None, device: Device | None = None
+    model_proto: onnx.ModelProto,
+    compiler_config: CompilerConfig | None = None,
+    device: Device | None = None,
+    *,
+    shapes: Shapes | None = None,
 ) -> OnnxProgram:
-    """Compiles an ONNX model, whose inputs must have fixed sizes, for a device; None is the default device.
+    """Compiles an ONNX model for a device; None is the default device.
 
+    `shapes` gives the shapes of inputs with open dimensions, by their names; `shapes_of` has those of tensors.
     Environment variables override `compiler_config`. Below the depth EXECUTE, ONNX Runtime computes the results. At the
     op-by-op depths, the first call also compiles each op of the model's StableHLO by itself and fills the results file.
     Raises CompileError, UnsupportedOpError for an op that the device does not support, and ExtraMissingError if the
@@ -59,7 +66,7 @@ def compile_onnx(
     """
     config = (compiler_config or CompilerConfig()).for_compilation(of_pytorch=False)
     check_model(model_proto)
-    module, weights = onnx_to_stablehlo(model_proto, config)
+    module, weights = onnx_to_stablehlo(model_proto, config, shapes=shapes)
     inputs = dict(zip(input_names(model_proto), input_types(module), strict=False))  # the weights follow
     return OnnxProgram(inputs, _runner(model_proto, module, weights, config, device))
 
@@ -104,33 +111,36 @@ def prepare_inference_session(
 
 
 def run_model_proto(
-    model_proto: onnx.ModelProto,
-    inputs: torch.Tensor | Tensors | Mapping[str, torch.Tensor],
-    sess: onnxruntime.InferenceSession | None = None,
+    model_proto: onnx.ModelProto, inputs: Inputs, sess: onnxruntime.InferenceSession | None = None
 ) -> list[np.ndarray]:
     """The results of ONNX Runtime, as NumPy arrays. Raises ValueError for another number of inputs."""
     session = sess or prepare_inference_session(model_proto)
     return list(session.run(None, torch_input_to_onnx(session, inputs)))
 
 
-def torch_input_to_onnx(
-    sess: onnxruntime.InferenceSession, torch_input: torch.Tensor | Tensors | Mapping[str, torch.Tensor]
-) -> dict[str, np.ndarray]:
+def torch_input_to_onnx(sess: onnxruntime.InferenceSession, torch_input: Inputs) -> dict[str, np.ndarray]:
     """The inputs of a session by name. A sequence is taken in order, and so is a mapping that has other names.
 
     NumPy has no bfloat16, so bfloat16 tensors become float32. Raises ValueError for another number of inputs.
     """
-    names = [value.name for value in sess.get_inputs()]
-    if isinstance(torch_input, Mapping) and set(torch_input) == set(names):
-        torch_input = [torch_input[name] for name in names]
-    values = [torch_input] if isinstance(torch_input, torch.Tensor) else list(_values(torch_input))
+    by_name = _by_name([value.name for value in sess.get_inputs()], torch_input)
+    return {name: _array(value) for name, value in by_name.items()}
+
+
+def shapes_of(model: onnx.ModelProto, inputs: Inputs) -> Shapes:
+    """The shapes of the inputs of a model by name; `inputs` and the errors are as in `torch_input_to_onnx`."""
+    return {name: tuple(value.shape) for name, value in _by_name(input_names(model), inputs).items()}
+
+
+def _by_name(names: Sequence[str], given: Inputs) -> dict[str, torch.Tensor]:
+    if isinstance(given, Mapping) and set(given) == set(names):
+        given = [given[name] for name in names]
+    values = (
+        [given] if isinstance(given, torch.Tensor) else [*(given.values() if isinstance(given, Mapping) else given)]
+    )
     if len(values) != len(names):
         raise ValueError(f"the model takes {len(names)} inputs ({', '.join(names)}), not {len(values)}")
-    return {name: _array(value) for name, value in zip(names, values, strict=True)}
-
-
-def _values(inputs: Tensors | Mapping[str, torch.Tensor]) -> Tensors:
-    return list(inputs.values()) if isinstance(inputs, Mapping) else inputs
+    return dict(zip(names, values, strict=True))
 
 
 def _array(value: torch.Tensor) -> np.ndarray:

@@ -278,12 +278,20 @@ class OnnxTester(OnnxModelTester):
         return torch.arange(4.0), torch.ones(4)
 
 
-class NamedOnnxTester(OnnxTester):
+class OpenOnnxTester(OnnxTester):
+    def _load_model(self):
+        model = super()._load_model()
+        for value in (*model.graph.input, *model.graph.output):
+            value.type.tensor_type.shape.dim[0].dim_param = "n"
+        return model
+
+
+class NamedOnnxTester(OpenOnnxTester):
     def _load_torch_inputs(self):
         return {"b": torch.ones(4), "a.x": torch.arange(4.0)}
 
 
-@pytest.mark.parametrize("kind", [OnnxTester, NamedOnnxTester])
+@pytest.mark.parametrize("kind", [OnnxTester, OpenOnnxTester, NamedOnnxTester])
 def test_an_onnx_model(kind: type[OnnxModelTester]):
     note = Noting()
     tester = kind("subtract", "eval", record_property_handle=note)

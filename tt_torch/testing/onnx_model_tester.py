@@ -6,14 +6,15 @@ from typing import Any
 
 from tt_torch.config import CompilerConfig
 from tt_torch.errors import NoCounterpartError
-from tt_torch.onnx_compile import OnnxProgram, compile_onnx, onnx_output_to_torch, run_model_proto
+from tt_torch.onnx_compile import OnnxProgram, compile_onnx, onnx_output_to_torch, run_model_proto, shapes_of
 from tt_torch.testing.model_tester import Inputs, Model, ModelTester, Outputs
 
 
 class OnnxModelTester(ModelTester):
     """Like ModelTester, for an `onnx.ModelProto`, which `_load_model` returns.
 
-    `_load_torch_inputs` returns the inputs: a tensor, or a sequence or mapping of tensors. ONNX Runtime gives the
+    `_load_torch_inputs` returns the inputs: a tensor, or a sequence or mapping of tensors. Open dimensions of the model
+    get the sizes of these. ONNX Runtime gives the
     golden results. Raises NoCounterpartError for the mode "train" and for `data_parallel_mode`.
     """
 
@@ -31,7 +32,7 @@ class OnnxModelTester(ModelTester):
         return self._load_torch_inputs()
 
     def compile_model(self, model: Model, compiler_config: CompilerConfig) -> OnnxProgram:
-        return compile_onnx(model, compiler_config, self.devices[0])
+        return compile_onnx(model, compiler_config, self.devices[0], shapes=shapes_of(model, self.inputs))
 
     def run_model(self, model: Model, inputs: Inputs) -> Outputs:
         """Calls the compiled program, or runs the model by ONNX Runtime."""

@@ -60,7 +60,8 @@ def verify_module(
     """Compiles a module, runs it on given or random inputs and compares with plain PyTorch.
 
     Random floats are uniform in `input_range`, random integers in `input_range_int`; without `input_data_types`, inputs
-    are float32. An ONNX model is compared with ONNX Runtime; it has shapes and data types for its inputs.
+    are float32. An ONNX model is compared with ONNX Runtime. It has data types and shapes for its inputs; if dimensions
+    of these are open, give `inputs`.
     Returns what `verify_against_golden` returns; raises AssertionError for a difference if `do_assert`.
     """
     if is_onnx(mod):
@@ -140,9 +141,10 @@ def _run_onnx(
     device: Device | None,
 ) -> tuple[Result, Result]:
     """The results of ONNX Runtime and of the compiled model."""
-    from tt_torch.onnx_compile import compile_onnx, onnx_output_to_torch, run_model_proto
+    from tt_torch.onnx_compile import compile_onnx, onnx_output_to_torch, run_model_proto, shapes_of
 
-    compiled = compile_onnx(model, config, device)
+    shapes = None if inputs is None else shapes_of(model, inputs)
+    compiled = compile_onnx(model, config, device, shapes=shapes)
     if inputs is None:
         types = compiled.inputs.values()
         inputs = random_inputs([shape for shape, _ in types], dtypes or [dtype for _, dtype in types], *ranges)
