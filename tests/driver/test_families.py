@@ -7,6 +7,7 @@ import hashlib
 import json
 import pickle
 import re
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -89,6 +90,23 @@ def test_keys_are_told_from_each_other_whatever_is_in_them() -> None:
     family = tt_torch.compile_model(lambda parts: [parts[key] + 1 for key in keys], (example,), dynamic_shapes=shapes)
     given = example | {1: X[:1], "a'b\"c]": X[:1]}
     torch.testing.assert_close(family(given), [given[key] + 1 for key in keys])
+
+
+def test_an_export_with_sizes_that_change() -> None:
+    model, x, batch = nn.Linear(8, 4).eval(), torch.randn(3, 8), Dim("batch", min=2, max=4)
+    exported = torch.export.export(model, (x,), dynamic_shapes=({0: batch},))
+    with pytest.warns(UserWarning, match=r"sizes of input that change, but .* dynamic_shapes makes a family"):
+        alone = tt_torch.compile_model(exported)
+    with pytest.raises(InputShapeError, match=r"was compiled for \(3, 8\)"):
+        alone(x[:2])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tt_torch.compile_model(exported, (x[:2],))  # the user has chosen the size
+        family = tt_torch.compile_model(exported, dynamic_shapes={"input": {0: batch}})
+        tt_torch.compile_model(torch.export.export(model, (x,)))
+    for size in (2, 3, 4):
+        value = torch.randn(size, 8)
+        same(family(value), model(value))
 
 
 def test_two_names_and_chosen_sizes(tmp_path: Path) -> None:

@@ -133,7 +133,10 @@ def compile_model(
     keywords: Mapping[str, Argument] = {}
     if isinstance(model, ExportedProgram):
         examples, keywords = model.example_inputs or ((), {})
-        args, kwargs = (args, kwargs) if args or kwargs else (examples, keywords)
+        if not args and not kwargs:
+            args, kwargs = examples, keywords
+            if dynamic_shapes is None:
+                _tell_changing_sizes(model)
         model = model.module()
     elif isinstance(model, torch.nn.Module) and not training:
         _tell_train_mode(model)
@@ -170,6 +173,18 @@ def _tell_train_mode(model: torch.nn.Module) -> None:
         state = "in train mode, and is compiled with dropout and statistics of the batch"
         of = f"the part {name} of the model" if name else "the model"
         user_code.warn(UserWarning(f"{of} is {state}; model.eval() before changes this. Its {UNTRAINED}"))
+
+
+def _tell_changing_sizes(exported: ExportedProgram) -> None:
+    """Warns if sizes of an export change, but it is compiled for those of its examples."""
+    names = exported.graph_signature.user_inputs
+    values = {node.name: node.meta["val"] for node in exported.graph.nodes if node.name in names}
+    changing = (
+        name for name, x in values.items() if any(not isinstance(size, int) for size in getattr(x, "shape", ()))
+    )
+    if name := next(changing, None):
+        only = "it is compiled for the shapes of its examples only; dynamic_shapes makes a family of programs"
+        user_code.warn(UserWarning(f"the export has sizes of {name} that change, but {only}"))
 
 
 def _prepare_to_move(weights: WeightSource, model: Model | ExportedProgram, several: bool) -> dict[int, torch.Tensor]:
