@@ -15,6 +15,8 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
+from tt_torch.waiting import waiting
+
 CONSOLE = Console(width=int(os.environ.get("COLUMNS", "110")))
 
 
@@ -60,11 +62,19 @@ def interleaved(
 
 
 def in_process(module: str, *arguments: str, **variables: str) -> dict[str, Any]:
-    """Runs `python -m module arguments` in a new process, and returns the JSON object in its last line."""
+    """Runs `python -m module arguments` in a new process, and returns the JSON object in its last line.
+
+    A line on stderr says what has run, how long, and with how much time of the processors, which other work on the
+    machine changes less.
+    """
     command = [sys.executable, "-m", module, *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | variables)
+    name, before = " ".join(command[2:]), os.times()
+    with waiting(lambda: name):
+        done = subprocess.run(command, capture_output=True, text=True, env=os.environ | variables)
     if done.returncode:
         raise RuntimeError(f"{' '.join(command)} failed:\n{done.stderr[-2000:]}")
+    _, _, user, system, elapsed = (after - begin for after, begin in zip(os.times(), before, strict=True))
+    print(f"{name}: {elapsed:.1f} s, {user + system:.1f} s of the processors", file=sys.stderr)
     return json.loads(done.stdout.splitlines()[-1])
 
 

@@ -1,9 +1,9 @@
 """Cold compile time of tt_torch and of inductor, each in a process of its own, without caches.
 
 The compile time is the time of the first call minus the time of a later one. The part from StableHLO to the binary is
-shown, too. The last table compiles Llama 3 8B and shallower models of its width, with weights on `meta`, ahead of time.
-From StableHLO to the binary, tt-mlir's C++ compiler takes 1.2 s with ResNet-50, and 0.8 s with BERT-base, on a machine
-like ours.
+shown, too. All rounds together take about seven minutes of the processor; inductor needs most of them. The last table
+compiles Llama 3 8B and shallower models of its width, with weights on `meta`, ahead of time. From StableHLO to the
+binary, tt-mlir's C++ compiler takes 1.2 s with ResNet-50, and 0.8 s with BERT-base, on a machine like ours.
 """
 
 from __future__ import annotations
