@@ -132,11 +132,8 @@ def compile_model(
         later = _prepare_to_move(weights, model, several)
     keywords: Mapping[str, Argument] = {}
     if isinstance(model, ExportedProgram):
-        examples, keywords = model.example_inputs or ((), {})
-        if not args and not kwargs:
-            args, kwargs = examples, keywords
-            if dynamic_shapes is None:
-                _tell_changing_sizes(model)
+        _, keywords = model.example_inputs or ((), {})
+        args, kwargs = (args, kwargs) if args or kwargs else _examples_of(model, dynamic_shapes)
         model = model.module()
     elif isinstance(model, torch.nn.Module) and not training:
         _tell_train_mode(model)
@@ -175,16 +172,18 @@ def _tell_train_mode(model: torch.nn.Module) -> None:
         user_code.warn(UserWarning(f"{of} is {state}; model.eval() before changes this. Its {UNTRAINED}"))
 
 
-def _tell_changing_sizes(exported: ExportedProgram) -> None:
-    """Warns if sizes of an export change, but it is compiled for those of its examples."""
+def _examples_of(
+    exported: ExportedProgram, dynamic_shapes: DynamicShapes | None
+) -> tuple[Sequence[Argument], Mapping[str, Argument]]:
+    """The arguments of an export. Warns if their sizes change in the export, but nothing says so here."""
     names = exported.graph_signature.user_inputs
     values = {node.name: node.meta["val"] for node in exported.graph.nodes if node.name in names}
-    changing = (
-        name for name, x in values.items() if any(not isinstance(size, int) for size in getattr(x, "shape", ()))
-    )
-    if name := next(changing, None):
+    shapes = {name: x.shape for name, x in values.items() if isinstance(x, torch.Tensor)}
+    name = next((name for name, shape in shapes.items() if not all(isinstance(size, int) for size in shape)), None)
+    if name is not None and dynamic_shapes is None:
         only = "it is compiled for the shapes of its examples only; dynamic_shapes makes a family of programs"
         user_code.warn(UserWarning(f"the export has sizes of {name} that change, but {only}"))
+    return exported.example_inputs or ((), {})
 
 
 def _prepare_to_move(weights: WeightSource, model: Model | ExportedProgram, several: bool) -> dict[int, torch.Tensor]:
