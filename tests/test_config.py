@@ -215,6 +215,8 @@ def test_assignment_refuses_with_the_message_of_construction(name, given):
 def test_no_option_of_an_unknown_name():
     with pytest.raises(AttributeError, match="has no option 'enable_constevall'; did you mean 'enable_consteval'\\?"):
         CompilerConfig().enable_constevall = True
+    with pytest.raises(AttributeError, match="no option 'set_compile_depth'; did you mean 'compile_depth'"):
+        CompilerConfig().set_compile_depth = 1  # a method
 
 
 @pytest.mark.parametrize("config", [CompilerConfig(dtype="bf16"), CompilerConfig(dtype="bf16").frozen()])

@@ -241,6 +241,6 @@ def nearest(name: str, known: Iterable[str], prefix: str = "") -> str:
 
     A `prefix` that all names share does not make them similar.
     """
-    rests = {other.removeprefix(prefix): other for other in known}
+    rests = {other.removeprefix(prefix): other for other in known if other != name}  # a method is no option, either
     close = difflib.get_close_matches(name.removeprefix(prefix), rests, n=1)
     return f"; did you mean {rests[close[0]]!r}?" if close else ""
