@@ -11,7 +11,7 @@ SHIFTS = ["shift_left", "shift_right_logical", "shift_right_arithmetic"]
 OTHERS = ["sum", "running", "product", "convert", "count", "clamp", "select", "power", "if", "while", "pair", "reverse"]
 # Ops of hashes, moves, and ops that pass between the host and the device, for programs that need 64 bits.
 LARGE = ["large", "large", "large", "far", "far", "joined", "taken", "sorted", "added", "rotated", "padded", "updated"]
-LARGE += ["floats", "part", "edge", "edge"]
+LARGE += ["floats", "part", "edge", "edge", "while", "while", "if"]
 
 
 class Writer:
@@ -221,44 +221,52 @@ class Writer:
     def _less(self, x: str, y: str) -> str:
         return self.op(f"compare LT, {x}, {y}", f"({self.scalar}, {self.scalar}) -> tensor<i1>")
 
-    def _inside(self, values: list[str], depth: int, steps: int) -> str:
+    def _inside(self, values: list[str], depth: int, steps: int) -> list[str]:
         for _ in range(steps):
             values = [*values, self.step(values, depth + 1)]
-        return values[-1]
+        return values
 
     def _if(self, values: list[str], depth: int) -> str:
+        """One or two results."""
+        count = self.rng.randrange(1, 3)
         condition = self._less(self._first(values[0]), self._first(values[-1]))
-        lines, parts = self.lines, []
+        kinds, lines, parts = ", ".join([self.vector] * count), self.lines, []
         for _ in range(2):
             self.lines = []
-            last = self._inside(values, depth, 2)
-            parts.append("\n".join([*self.lines, f"stablehlo.return {last} : {self.vector}"]))
+            last = ", ".join(self._inside(values, depth, 2)[-count:])
+            parts.append("\n".join([*self.lines, f"stablehlo.return {last} : {kinds}"]))
         self.lines = lines
         self.count += 1
         name, regions = f"%v{self.count}", f"({{\n{parts[0]}\n}}, {{\n{parts[1]}\n}})"
-        lines.append(f'{name} = "stablehlo.if"({condition}) {regions} : (tensor<i1>) -> {self.vector}')
-        return name
+        lines.append(f'{name}:{count} = "stablehlo.if"({condition}) {regions} : (tensor<i1>) -> ({kinds})')
+        return f"{name}#{self.rng.randrange(count)}"
 
     def _while(self, values: list[str], depth: int) -> str:
-        """The steps are three, or depend on values; there are at most five."""
+        """The steps are three, or depend on values; there are at most five. Besides the counter, a loop carries one to
+        three vectors. A new one is a value of the body, or another carried one."""
         self.count += 1
         n, s, v, lines = self.count, self.scalar, self.vector, self.lines
         zero, end = self.constant(0, kind=s), self.constant(3 if self.rng.random() < 0.4 else 5, kind=s)
+        carried = [f"%{name}{n}" for name in "xyz"[: self.rng.choice([1, 2, 2, 3])]]
         self.lines = []
         decided = self._less(f"%i{n}", end)
         if self.rng.random() < 0.6:
-            x = self._first(f"%x{n}")
+            x = self._first(self.rng.choice(carried))
             limit = self.constant(1000, kind=s)
             decided = self.op(f"and {decided}, {self._less(self.op(f'multiply {x}, {x}', s), limit)}", "tensor<i1>")
         condition = "\n".join([*self.lines, f"stablehlo.return {decided} : tensor<i1>"])
         self.lines = []
-        last = self._inside([*values, f"%x{n}"], depth, 2)
-        more = self.op(f"add %i{n}, {self.constant(1, kind=s)}", s)
-        body = "\n".join([*self.lines, f"stablehlo.return {more}, {last} : {s}, {v}"])
+        made = self._inside([*values, *carried], depth, 1 + len(carried))
+        new = [made[-1], *(self.rng.choice([*carried, *made[-3:]]) for _ in carried[1:])]
+        self.rng.shuffle(new)
+        more, kinds = self.op(f"add %i{n}, {self.constant(1, kind=s)}", s), ", ".join([s, *[v] * len(carried)])
+        body = "\n".join([*self.lines, f"stablehlo.return {', '.join([more, *new])} : {kinds}"])
         self.lines = lines
-        operands = f"%i{n} = {zero}, %x{n} = {self.rng.choice(values)}"
-        lines.append(f"%w{n}:2 = stablehlo.while({operands}) : {s}, {v} cond {{\n{condition}\n}} do {{\n{body}\n}}")
-        return f"%w{n}#1"
+        operands = ", ".join([f"%i{n} = {zero}", *(f"{x} = {self.rng.choice(values)}" for x in carried)])
+        lines.append(
+            f"%w{n}:{1 + len(carried)} = stablehlo.while({operands}) : {kinds} cond {{\n{condition}\n}} do {{\n{body}\n}}"
+        )
+        return f"%w{n}#{self.rng.randrange(1, 1 + len(carried))}"
 
 
 def program(seed: int, steps: int = 6, large: bool = False) -> tuple[str, str]:
