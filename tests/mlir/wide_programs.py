@@ -263,9 +263,8 @@ class Writer:
         body = "\n".join([*self.lines, f"stablehlo.return {', '.join([more, *new])} : {kinds}"])
         self.lines = lines
         operands = ", ".join([f"%i{n} = {zero}", *(f"{x} = {self.rng.choice(values)}" for x in carried)])
-        lines.append(
-            f"%w{n}:{1 + len(carried)} = stablehlo.while({operands}) : {kinds} cond {{\n{condition}\n}} do {{\n{body}\n}}"
-        )
+        regions = f"cond {{\n{condition}\n}} do {{\n{body}\n}}"
+        lines.append(f"%w{n}:{1 + len(carried)} = stablehlo.while({operands}) : {kinds} {regions}")
         return f"%w{n}#{self.rng.randrange(1, 1 + len(carried))}"
 
 

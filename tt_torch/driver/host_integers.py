@@ -52,7 +52,7 @@ def _of_two(compute: np.ufunc) -> Callable[[Array, Array], Array]:
     return lambda x, y: compute(x, y)
 
 
-def _number(x: Array, value: int) -> Any:
+def _number(x: Array, value: float) -> Any:
     """A number of the type of an array. NumPy 1 makes floats of a uint64 and a number of Python."""
     return x.dtype.type(value)
 
@@ -255,10 +255,25 @@ def _along(dim: int, rank: int, size: int) -> Array:
     return np.arange(size).reshape([size if i == dim else 1 for i in range(rank)])
 
 
-def _sort(*operands: Array, dim: int, key: int, descending: bool) -> tuple[Array, ...]:
-    """By one of the operands, without a change of the order of equal elements."""
-    order = np.argsort(np.invert(operands[key]) if descending else operands[key], axis=dim, kind="stable")
+def _sort(*operands: Array, dim: int, keys: Sequence[tuple[int, bool]]) -> tuple[Array, ...]:
+    """By some of the operands, the first of which decides first. A key has the position of its operand, and whether the
+    largest number comes first. The order of equal elements stays."""
+    order = np.lexsort([_ranks(operands[i], descending) for i, descending in reversed(keys)], axis=dim)
     return tuple(np.take_along_axis(x, order, dim) for x in operands)
+
+
+def _top_k(x: Array, k: int) -> tuple[Array, ...]:
+    """The largest elements of the last dimension, and their positions. Equal elements keep their order."""
+    order = np.argsort(_ranks(x, True), axis=-1, kind="stable")[..., :k]
+    return np.take_along_axis(x, order, -1), order.astype(np.int32)
+
+
+def _ranks(x: Array, descending: bool) -> Array:
+    """Integers in the order of some numbers. All zeros are equal, and NaN is the largest float."""
+    if x.dtype.kind == "f":
+        bits = _signed(np.where(x == 0, _number(x, 0), np.where(np.isnan(x), _number(x, np.nan), x)))
+        x = np.where(bits < 0, bits ^ np.iinfo(bits.dtype).max, bits)
+    return np.invert(x) if descending else x
 
 
 def _reduce(x: Array, first: Array, body: str, dims: Ints) -> Array:
@@ -268,13 +283,47 @@ def _reduce(x: Array, first: Array, body: str, dims: Ints) -> Array:
 def _reduce_window(
     x: Array, first: Array, body: str, sizes: Ints, steps: Ints, base: Ints, dilations: Ints, low: Ints, high: Ints
 ) -> Array:
-    spread = _pad(x, first, low, high, [n - 1 for n in base])
-    spans = tuple((n - 1) * d + 1 for n, d in zip(sizes, dilations, strict=True))
-    if not spans:
+    if not sizes:
         return BODIES[body](x, first)
-    windows = np.lib.stride_tricks.sliding_window_view(spread, spans)
-    windows = windows[tuple(slice(None, None, step) for step in (*steps, *dilations))]
+    windows = _windows(_pad(x, first, low, high, [n - 1 for n in base]), sizes, steps, dilations)
     return _reduce(windows, first, body, range(x.ndim, 2 * x.ndim))
+
+
+def _windows(x: Array, sizes: Ints, steps: Ints, dilations: Ints) -> Array:
+    """The windows along the last dimensions of an array. Their elements are in as many further dimensions."""
+    spans = tuple((n - 1) * d + 1 for n, d in zip(sizes, dilations, strict=True))
+    views = np.lib.stride_tricks.sliding_window_view(x, spans, tuple(range(x.ndim - len(spans), x.ndim)))
+    kept = [slice(None)] * (x.ndim - len(spans)) + [slice(None, None, step) for step in (*steps, *dilations)]
+    return np.asarray(views[tuple(kept)])
+
+
+def _convolution(
+    x: Array,
+    kernel: Array,
+    of_x: Ints,
+    of_kernel: Ints,
+    of_result: Ints,
+    steps: Ints,
+    base: Ints,
+    dilations: Ints,
+    low: Ints,
+    high: Ints,
+    turned: Ints,
+    groups: int,
+    batches: int,
+) -> Array:
+    """`of_x` and `of_result` have the positions of the batch, of the features and of the others; `of_kernel` has those
+    of the output and the input features, and of the others."""
+    x, kernel = x.transpose(of_x), np.flip(kernel.transpose(of_kernel), tuple(2 + i for i in turned))
+    x = _pad(x, _number(x, 0), [0, 0, *low], [0, 0, *high], [0, 0, *(n - 1 for n in base)])
+    batch, features, *sizes = x.shape
+    parts = np.moveaxis(x.reshape(batches, batch // batches, groups, features // groups, *sizes), 2, 1)
+    parts = parts.reshape(batches * groups, batch // batches, features // groups, *sizes)
+    weights = kernel.reshape(batches * groups, -1, *kernel.shape[1:])
+    windows = _windows(parts, kernel.shape[2:], steps, dilations)
+    outer, inner = list(range(4, 4 + len(sizes))), list(range(4 + len(sizes), 4 + 2 * len(sizes)))
+    made: Array = np.einsum(windows, [0, 1, 2, *outer, *inner], weights, [0, 3, 2, *inner], [1, 0, 3, *outer])
+    return np.asarray(made.reshape(len(made), -1, *made.shape[3:]).transpose(np.argsort(of_result)))
 
 
 def _dot_general(x: Array, y: Array, batch: Sequence[Ints], contracting: Sequence[Ints]) -> Array:
@@ -308,7 +357,9 @@ ON_ARRAYS: dict[str, Callable[..., Array | tuple[Array, ...]]] = {
     "bitcast_convert": _bitcast_convert, "broadcast_in_dim": _broadcast_in_dim,
     "clamp": lambda low, x, high: np.minimum(np.maximum(x, low), high), "compare": _compare,
     "concatenate": lambda *operands, dim: np.concatenate(operands, dim), "constant": _constant,
-    "count_leading_zeros": _count_leading_zeros, "divide": _divide, "dot_general": _dot_general,
+    "convolution": _convolution,
+    "count_leading_zeros": _count_leading_zeros, "divide": _divide, "dot": _of_two(np.matmul),
+    "dot_general": _dot_general,
     "dynamic_slice": _dynamic_slice, "dynamic_update_slice": _dynamic_update_slice, "gather": _gather, "iota": _iota,
     "maximum": _of_two(np.maximum), "minimum": _of_two(np.minimum), "multiply": _of_two(np.multiply),
     "negate": _of_one(np.negative), "not": _of_one(np.invert), "optimization_barrier": lambda *operands: operands,
@@ -318,6 +369,7 @@ ON_ARRAYS: dict[str, Callable[..., Array | tuple[Array, ...]]] = {
     "scatter": _scatter, "shift_left": partial(_shift, np.left_shift),
     "shift_right_arithmetic": _shift_right_arithmetic, "shift_right_logical": partial(_shift, np.right_shift),
     "sign": _of_one(np.sign), "slice": _slice, "sort": _sort, "subtract": _of_two(np.subtract),
+    "top_k": _top_k,
     "transpose": lambda x, dims: x.transpose(dims), "xor": _of_two(np.bitwise_xor), "nearest": _nearest,
 }  # fmt: skip
 INTEGER_FUNCTIONS: dict[str, Callable[..., tuple[Tensor, ...]]] = {

@@ -24,11 +24,12 @@ Values = list[Value]
 REDUCE, WINDOWS, SCATTER = "stablehlo.reduce", "stablehlo.reduce_window", "stablehlo.select_and_scatter"
 
 
-def reduce_by_slices(body: ir.Block, positions: bool = False) -> None:
+def reduce_by_slices(body: ir.Block, every: bool = False) -> None:
     """Replaces the reductions of a block whose bodies are more than one op for each operand, or compute complex
-    numbers. If `positions` is true, this is done for reductions that find a position, too."""
+    numbers. If `every` is true, this is also done for those that find a position and for gradients of max pooling, for
+    which the device has ops."""
     for op in [op.operation for op in body.operations]:
-        if not (rule := _rule(op, positions)) or not all(map(is_elementwise, op.regions)):
+        if not (rule := _rule(op, every)) or not all(map(is_elementwise, op.regions)):
             continue
         with ir.InsertionPoint(op), op.location:
             results = rule(op)
@@ -37,10 +38,10 @@ def reduce_by_slices(body: ir.Block, positions: bool = False) -> None:
         op.erase()
 
 
-def _rule(op: ir.Operation, positions: bool) -> Callable[[ir.Operation], Values] | None:
+def _rule(op: ir.Operation, every: bool) -> Callable[[ir.Operation], Values] | None:
     if op.name == SCATTER:
-        covered = _is_max_pool_gradient(op) or math.prod(attrs.ints(op, "window_dimensions")) > LARGEST_WINDOW
-        return None if covered else _select_and_scatter
+        is_large = math.prod(attrs.ints(op, "window_dimensions")) > LARGEST_WINDOW
+        return None if is_large or (_is_max_pool_gradient(op) and not every) else _select_and_scatter
     if op.name not in (REDUCE, WINDOWS) or 0 in [n for x in op.operands for n in x.type.shape]:
         return None
     names, is_complex = combining(op), "complex<" in str(op.results[0].type)
@@ -48,7 +49,7 @@ def _rule(op: ir.Operation, positions: bool) -> Callable[[ir.Operation], Values]
         return None  # the device has it, or it depends on the order of elements, as a subtraction does
     if op.name == WINDOWS:
         return _windows
-    return None if _finds_a_position(op) and not positions else _reduced
+    return None if _finds_a_position(op) and not every else _reduced
 
 
 def _is_max_pool_gradient(op: ir.Operation) -> bool:

@@ -15,7 +15,8 @@ from torch_mlir import ir
 from tt_torch.mlir.stablehlo import attrs
 from tt_torch.mlir.stablehlo.bodies import body_op
 from tt_torch.mlir.stablehlo.dtypes import DTYPES
-from tt_torch.mlir.stablehlo.normalize import CONSTANTS, element_name
+from tt_torch.mlir.stablehlo.normalize import CONSTANTS, element_name, short_name
+from tt_torch.mlir.ttir.from_stablehlo.ordering import sort_keys
 from tt_torch.mlir.types import Op, Value
 
 Options = dict[str, Any]
@@ -25,7 +26,7 @@ PREFIX = "stablehlo."
 IN_32_BITS, NEAREST = "tt.in_32_bits", "tt.nearest"  # custom calls: integers of the host, for an op of the device
 PLAIN = """
 abs add and clamp count_leading_zeros divide dynamic_update_slice maximum minimum multiply negate not
-optimization_barrier or popcnt power remainder select shift_left shift_right_arithmetic shift_right_logical sign
+dot optimization_barrier or popcnt power remainder select shift_left shift_right_arithmetic shift_right_logical sign
 subtract xor
 """  # ops without options
 REDUCED = ("add", "and", "maximum", "minimum", "multiply", "or", "xor")
@@ -77,18 +78,9 @@ def _scatter(op: ir.Operation) -> Options | None:
 
 
 def _sort(op: ir.Operation) -> Options | None:
-    """By one operand, as `jnp.sort` does."""
     block = op.regions[0].blocks[0]
-    compare, *others = [each.operation for each in block.operations]
-    if compare.name != "stablehlo.compare" or len(others) != 1 or attrs.direction(compare) not in ("LT", "GT"):
-        return None
-    pairs = [list(block.arguments)[i : i + 2] for i in range(0, len(block.arguments), 2)]
-    if list(compare.operands) not in pairs:
-        return None
-    key = pairs.index(list(compare.operands))
-    if "f" in element_name(op.operands[key]):
-        return None
-    return {"dim": attrs.integer(op, "dimension"), "key": key, "descending": attrs.direction(compare) == "GT"}
+    keys = sort_keys(list(block.operations)[-1].operands[0], list(block.arguments))
+    return None if keys is None else {"dim": attrs.integer(op, "dimension"), "keys": list(map(list, keys))}
 
 
 def _reduce(op: ir.Operation) -> Options | None:
@@ -106,6 +98,28 @@ def _reduce_window(op: ir.Operation) -> Options | None:
     names = {"steps": "window_strides", "base": "base_dilations", "dilations": "window_dilations"}
     ways = {ours: attrs.ints(op, theirs) or [1] * rank for ours, theirs in names.items()}
     return {"body": body, "sizes": sizes, **ways, "low": pads[::2], "high": pads[1::2]}
+
+
+def _convolution(op: ir.Operation) -> Options | None:
+    if any(0 in x.type.shape for x in (*op.operands, *op.results)):
+        return None
+    dims = attrs.convolution(op)
+    ones, spatial = [1] * len(dims.input_spatial_dimensions), list(dims.input_spatial_dimensions)
+    names = {"steps": "window_strides", "base": "lhs_dilation", "dilations": "rhs_dilation"}
+    pads = attrs.ints(op, "padding") or [0, 0] * len(ones)
+    turned = attrs.ints(op, "window_reversal") or []
+    return {
+        "of_x": [dims.input_batch_dimension, dims.input_feature_dimension, *spatial],
+        "of_kernel": [
+            dims.kernel_output_feature_dimension, dims.kernel_input_feature_dimension, *dims.kernel_spatial_dimensions,
+        ],
+        "of_result": [
+            dims.output_batch_dimension, dims.output_feature_dimension, *dims.output_spatial_dimensions,
+        ],
+        **{ours: attrs.ints(op, theirs) or ones for ours, theirs in names.items()},
+        "low": pads[::2], "high": pads[1::2], "turned": [i for i, each in enumerate(turned) if each],
+        "groups": attrs.integer(op, "feature_group_count"), "batches": attrs.integer(op, "batch_group_count"),
+    }  # fmt: skip
 
 
 def _dot_general(op: ir.Operation) -> Options:
@@ -129,6 +143,7 @@ ROWS: dict[str, Callable[[ir.Operation], Options | None]] = {
     "concatenate": lambda op: {"dim": attrs.integer(op, "dimension")},
     "constant": _constant,
     "convert": lambda op: {"dtype": _dtype(op.results[0])},
+    "convolution": _convolution,
     "dot_general": _dot_general,
     "dynamic_slice": _ints(sizes="slice_sizes"),
     "gather": _gather,
@@ -141,6 +156,7 @@ ROWS: dict[str, Callable[[ir.Operation], Options | None]] = {
     "scatter": _scatter,
     "slice": _ints(begins="start_indices", ends="limit_indices", steps="strides"),
     "sort": _sort,
+    "top_k": lambda op: {"k": attrs.integer(op, "k")},
     "transpose": _ints(dims="permutation"),
 }
 
@@ -168,8 +184,10 @@ def function_of(op: ir.Operation) -> tuple[str, Options] | None:
             return None
         reader = {"op": str(op.attributes["tt.reader"]).strip('"')} if name == IN_32_BITS else {}
         return PREFIX + name.removeprefix("tt."), reader
-    name = "constant" if op.name in CONSTANTS else op.name.removeprefix(PREFIX)
-    if name not in ROWS or not all(_is_plain(x, name == "convert") for x in (*op.operands, *op.results)):
+    name = "constant" if op.name in CONSTANTS else short_name(op)
+    if name not in ROWS or ("broadcast_dimensions" in op.attributes and name != "broadcast_in_dim"):
+        return None
+    if not all(_is_plain(x, name == "convert") for x in (*op.operands, *op.results)):
         return None
     options = ROWS[name](op)
     return None if options is None else (PREFIX + name, options)

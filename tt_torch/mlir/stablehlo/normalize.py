@@ -196,6 +196,11 @@ def _with_number(name: str, value: Value, number: int) -> Value:
     return ir.Operation.create(f"stablehlo.{name}", [value.type], [value, constant.result]).result
 
 
+def short_name(op: ir.Operation) -> str:
+    """The name of an op without its dialect. Ops of CHLO that broadcast have the names of those that do not."""
+    return op.name.rpartition(".")[2].removeprefix("broadcast_") if op.name.startswith("chlo.") else op.name[10:]
+
+
 def element_name(value: Value) -> str:
     """The element type of a tensor, such as "i64"; "" if the value is no tensor."""
     return str(value.type.element_type) if isinstance(value.type, ir.RankedTensorType) else ""

@@ -28,8 +28,8 @@ from tt_torch.mlir.stablehlo.build import add_body, compared, constant, make, re
 from tt_torch.mlir.stablehlo.flatten import BRANCHES, inline_calls
 from tt_torch.mlir.stablehlo.general_reductions import REDUCE, SCATTER, WINDOWS, reduce_by_slices
 from tt_torch.mlir.stablehlo.loops import LOOP, states_of
-from tt_torch.mlir.stablehlo.normalize import element_name
-from tt_torch.mlir.stablehlo.wide_ranges import LIMITS, note_arguments, short_name, wide_ops
+from tt_torch.mlir.stablehlo.normalize import element_name, short_name
+from tt_torch.mlir.stablehlo.wide_ranges import LIMITS, note_arguments, wide_ops
 from tt_torch.mlir.ttir.from_stablehlo.composites import is_known
 from tt_torch.mlir.types import Value
 
@@ -131,13 +131,13 @@ def bound_counters(condition: ir.Block, body: ir.Block, known: dict[Value, Inter
                 known[body.arguments[arguments.index(counter)]] = Interval(limits.low, last_value)
 
 
-def simplify(body: ir.Block, positions: bool = False) -> None:
+def simplify(body: ir.Block, every: bool = False) -> None:
     """Leaves only reductions of 64-bit integers with one operand and one op in their bodies, apart from those that find
-    a position. If `positions` is true, these are replaced, too."""
+    a position, and from gradients of max pooling. If `every` is true, these are replaced, too."""
     found = [op.operation for op in body.operations if op.operation.name in REDUCTIONS]
     found = [op for op in found if LIMITS.keys() & {element_name(x) for x in op.results}]
     if found and all(x.type.has_static_shape for op in found for x in op.operands):
-        reduce_by_slices(body, positions)
+        reduce_by_slices(body, every)
     for op in [op.operation for op in body.operations if op.operation.name == REDUCE]:
         names, count = combining(op), len(op.results)
         if count > 1 and names is not None:

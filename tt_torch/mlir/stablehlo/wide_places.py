@@ -24,10 +24,10 @@ from tt_torch.mlir.stablehlo.bodies import body_op
 from tt_torch.mlir.stablehlo.flatten import BRANCHES, inline_calls
 from tt_torch.mlir.stablehlo.integer_rows import IN_32_BITS, NEAREST, function_of, is_marked, mark, mark_wide
 from tt_torch.mlir.stablehlo.loops import LOOP
-from tt_torch.mlir.stablehlo.normalize import CONSTANTS, FLOATS, MOVES, element_name
+from tt_torch.mlir.stablehlo.normalize import CONSTANTS, FLOATS, MOVES, element_name, short_name
 from tt_torch.mlir.stablehlo.random_state import numbers_to_words, states_to_words
 from tt_torch.mlir.stablehlo.wide_integers import bound_counters, named, simplify
-from tt_torch.mlir.stablehlo.wide_ranges import FULL, LIMITS, RULES, is_wide, note_range, read_in_full, short_name
+from tt_torch.mlir.stablehlo.wide_ranges import FULL, LIMITS, RULES, is_wide, note_range, read_in_full
 from tt_torch.mlir.ttir.from_stablehlo.composites import is_known
 from tt_torch.mlir.types import Value
 
@@ -71,7 +71,7 @@ class _Places:
 
     def place(self) -> None:
         for body in _blocks(self.body):
-            simplify(body, positions=self.every)
+            simplify(body, self.every)
             numbers_to_words(body)
             states_to_words(body, with_host=True)
         while self.changed:

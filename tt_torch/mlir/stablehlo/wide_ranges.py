@@ -14,7 +14,7 @@ from tt_torch.mlir.functions import read_by
 from tt_torch.mlir.stablehlo import attrs
 from tt_torch.mlir.stablehlo.bodies import body_op
 from tt_torch.mlir.stablehlo.integer_rows import WIDE_ARGUMENTS, is_marked
-from tt_torch.mlir.stablehlo.normalize import CONSTANTS, NARROW_INTEGERS, element_name
+from tt_torch.mlir.stablehlo.normalize import CONSTANTS, NARROW_INTEGERS, element_name, short_name
 from tt_torch.mlir.types import Op, Value
 
 LIMITS = {"i64": Interval(-(2**31), 2**31 - 1), "ui64": Interval(0, 2**32 - 1)}
@@ -63,10 +63,6 @@ def note_range(op: ir.Operation, known: dict[Value, Interval]) -> Interval | Non
     elif raw is not None and raw.within(known[result]):
         known[result] = raw
     return raw
-
-
-def short_name(op: ir.Operation) -> str:
-    return op.name.rpartition(".")[2].removeprefix("broadcast_") if op.name.startswith("chlo.") else op.name[10:]
 
 
 def read_in_full(ops: Sequence[ir.Operation]) -> set[Value]:

@@ -22,7 +22,7 @@ def sort(op: Op, b: Builder) -> list[Value] | None:
     """
     dim, stable = attrs.integer(op, "dimension"), bool(ods.attr(op, "is_stable"))
     block = op.operation.regions[0].blocks[0]
-    keys = _keys(list(block.operations)[-1].operands[0], list(block.arguments))
+    keys = sort_keys(list(block.operations)[-1].operands[0], list(block.arguments))
     if keys is None:
         return None
     values, order = None, None
@@ -50,12 +50,12 @@ def extremes(b: Builder, x: Value, count: int, largest: bool) -> list[Value]:
     return [part(b, v, dim, 0, count) for v in b("ttir.sort", x, dim=dim, descending=largest, stable=True)]
 
 
-def _keys(condition: Value, arguments: list[Value]) -> list[Key] | None:
+def sort_keys(condition: Value, arguments: list[Value]) -> list[Key] | None:
     """The keys of a comparator, from its result: a < b, or a < b | a == b & <the next keys>."""
     if either := producer(condition, "stablehlo.or"):
         first, both = (v for v in either.operands)
         equal = producer(both, "stablehlo.and")
-        rest = equal and _keys(equal.operands[1], arguments)
+        rest = equal and sort_keys(equal.operands[1], arguments)
         key = _key(first, arguments, "LG")
         return (
             [key, *rest]

@@ -1,0 +1,137 @@
+"""Random StableHLO programs of one convolution, sort or select_and_scatter of 64-bit integers, and random inputs."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import torch
+
+DTYPES = {"i64": torch.int64, "ui64": torch.uint64, "i32": torch.int32, "f32": torch.float32}
+Type: TypeAlias = tuple[Sequence[int], str]  # shape and element type
+FLOATS = [0.0, -0.0, float("inf"), -float("inf"), 1.5, -2.0]
+
+
+@dataclass(frozen=True)
+class Program:
+    """`types` are those of the inputs. The text for the interpreter means the same, if it must be another one."""
+
+    text: str
+    types: Sequence[Type]
+    for_interpreter: str
+
+    def inputs(self, rng: random.Random, size: int) -> list[torch.Tensor]:
+        """Integers up to a size; small ones often, so that some are equal."""
+        return [_drawn(rng, shape, kind, size) for shape, kind in self.types]
+
+
+def _drawn(rng: random.Random, shape: Sequence[int], kind: str, size: int) -> torch.Tensor:
+    count = torch.Size(shape).numel()
+    if kind == "f32":
+        return torch.tensor([rng.choice(FLOATS) for _ in range(count)]).reshape(tuple(shape))
+    limits = (0, 2**64 - 1) if kind == "ui64" else (-(2**31), 2**31 - 1) if kind == "i32" else (-(2**63), 2**63 - 1)
+    low, high = max(limits[0], -size), min(limits[1], size)
+    numbers = [rng.randint(low, high) if rng.random() < 0.6 else rng.randint(0, 2) for _ in range(count)]
+    return torch.tensor(numbers, dtype=DTYPES[kind]).reshape(tuple(shape))
+
+
+def _tensor(shape: Sequence[int], kind: str) -> str:
+    return f"tensor<{''.join(f'{n}x' for n in shape)}{kind}>"
+
+
+def _program(op: str, types: Sequence[Type], results: Sequence[Type], zeros: Sequence[Type] = ()) -> Program:
+    """The program of one op, whose text lacks the operands and the types. Its last operands are zeros."""
+    names = [*(f"%x{i}" for i in range(len(types))), *(f"%z{i}" for i in range(len(zeros)))]
+    kinds = [_tensor(*each) for each in (*types, *zeros)]
+    given = ", ".join(f"{name}: {kind}" for name, kind in zip(names, kinds, strict=True) if name[1] == "x")
+    before = [f"%z{i} = stablehlo.constant dense<0> : {_tensor(*each)}" for i, each in enumerate(zeros)]
+    made = ", ".join(_tensor(*each) for each in results)
+    returned = ", ".join(f"%r#{i}" for i in range(len(results)))
+    head, tail = op.split("()", 1)
+    call = f"%r:{len(results)} = {head}({', '.join(names)}){tail} : ({', '.join(kinds)}) -> ({made})"
+    inside = "\n".join([*before, call, f"return {returned} : {made}"])
+    text = f"func.func @main({given}) -> ({made}) {{\n{inside}\n}}"
+    return Program(text, types, text)
+
+
+def convolution(rng: random.Random) -> Program:
+    """The interpreter has an error for results whose dimensions are in another order than usual."""
+    kind, rank = rng.choice(["i64", "ui64"]), rng.randint(1, 2)
+    groups, batches = rng.choice([(1, 1), (1, 1), (2, 1), (1, 2)])
+    batch, features = batches * rng.randint(1, 2), groups * rng.randint(1, 2)
+    made = groups * batches * rng.randint(1, 2)
+    kernel = [rng.randint(1, 3) for _ in range(rank)]
+    steps, base, dilations = ([rng.randint(1, 2) for _ in range(rank)] for _ in range(3))
+    pads = [[rng.randint(0, 2), rng.randint(0, 2)] for _ in range(rank)]
+    spans = [(n - 1) * d + 1 for n, d in zip(kernel, dilations, strict=True)]
+    sizes = [rng.randint(2, 4) + span for span in spans]
+    wide = [(n - 1) * b + 1 + sum(p) for n, b, p in zip(sizes, base, pads, strict=True)]
+    out = [(n - span) // step + 1 for n, span, step in zip(wide, spans, steps, strict=True)]
+    usual = ["b", "f", *map(str, range(rank))]
+    letters = [rng.sample([*names, *map(str, range(rank))], 2 + rank) for names in ("bf", "io", "bf")]
+    shapes = [{"b": batch, "f": features}, {"i": features // groups, "o": made}, {"b": batch // batches, "f": made}]
+    for shape, more in zip(shapes, (sizes, kernel, out), strict=True):
+        shape.update({str(i): n for i, n in enumerate(more)})
+    x, w, y = ([shape[c] for c in order] for shape, order in zip(shapes, letters, strict=True))
+    turned = [str(rng.random() < 0.3).lower() for _ in range(rank)]
+    window = f"stride = {steps}, pad = {pads}, lhs_dilate = {base}, rhs_dilate = {dilations}, "
+    options = f"batch_group_count = {batches} : i64, feature_group_count = {groups} : i64"
+    names = [f"[{', '.join(order)}]" for order in (*letters, usual)]
+    head = f"stablehlo.convolution() dim_numbers = {names[0]}x{names[1]}->"
+    tail = f", window = {{{window}reverse = [{', '.join(turned)}]}} {{{options}}}"
+    program = _program(head + names[2] + tail, [(x, kind), (w, kind)], [(y, kind)])
+    straight = [(shapes[2])[c] for c in usual]
+    other = _program(head + names[3] + tail, [(x, kind), (w, kind)], [(straight, kind)])
+    moved = f"%t = stablehlo.transpose %r#0, dims = {[usual.index(c) for c in letters[2]]} : "
+    moved += f"({_tensor(straight, kind)}) -> {_tensor(y, kind)}\nreturn %t : {_tensor(y, kind)}\n}}"
+    old, new = (f"-> ({_tensor(shape, kind)}) {{" for shape in (straight, y))
+    return Program(program.text, program.types, other.text.rpartition("return")[0].replace(old, new) + moved)
+
+
+def sort(rng: random.Random) -> Program:
+    """By one to three keys, each of which may be descending."""
+    shape, count = [rng.randint(1, 3), rng.randint(2, 6)], rng.randint(1, 4)
+    types = [(shape, rng.choice(["i64", "ui64", "i64", "i32", "f32"])) for _ in range(count)]
+    types[0] = (shape, rng.choice(["i64", "ui64"]))
+    keys = rng.sample(range(count), min(count, rng.randint(1, 3)))
+    arguments = ", ".join(f"%a{i}: tensor<{k}>, %b{i}: tensor<{k}>" for i, (_, k) in enumerate(types))
+    lines, last = [], ""
+    for i in reversed(keys):
+        kinds = f"(tensor<{types[i][1]}>, tensor<{types[i][1]}>) -> tensor<i1>"
+        lines.append(f"%l{i} = stablehlo.compare {rng.choice(['LT', 'GT'])}, %a{i}, %b{i} : {kinds}")
+        if last:
+            lines.append(f"%e{i} = stablehlo.compare EQ, %a{i}, %b{i} : {kinds}")
+            lines.append(f"%t{i} = stablehlo.and %e{i}, {last} : tensor<i1>")
+            lines.append(f"%o{i} = stablehlo.or %l{i}, %t{i} : tensor<i1>")
+        last = f"%o{i}" if last else f"%l{i}"
+    body = "\n".join([f"^bb0({arguments}):", *lines, f"stablehlo.return {last} : tensor<i1>"])
+    dim = rng.randrange(2)
+    op = f'"stablehlo.sort"() <{{dimension = {dim} : i64, is_stable = true}}> ({{\n{body}\n}})'
+    return _program(op, types, types)
+
+
+def select_and_scatter(rng: random.Random) -> Program:
+    kind, rank = rng.choice(["i64", "ui64"]), rng.randint(1, 3)
+    sizes, steps = ([rng.randint(1, 3) for _ in range(rank)] for _ in range(2))
+    shape = [rng.randint(2, 4) + n for n in sizes]
+    pads = [[rng.randint(0, n - 1)] * 2 if rng.random() < 0.5 else [0, rng.randint(0, n - 1)] for n in sizes]
+    source = [(n + sum(p) - w) // s + 1 for n, p, w, s in zip(shape, pads, sizes, steps, strict=True)]
+    s, select, scatter = f"tensor<{kind}>", rng.choice(["GE", "GE", "LE", "GT"]), rng.choice(["add", "add", "maximum"])
+    bodies = (
+        f"{{\n^bb0(%a: {s}, %b: {s}):\n%c = stablehlo.compare {select}, %a, %b : ({s}, {s}) -> tensor<i1>\n"
+        f"stablehlo.return %c : tensor<i1>\n}}, {{\n^bb0(%a: {s}, %b: {s}):\n"
+        f"%c = stablehlo.{scatter} %a, %b : {s}\nstablehlo.return %c : {s}\n}}"
+    )
+    window, strides = (f"array<i64: {', '.join(map(str, each))}>" for each in (sizes, steps))
+    options = (
+        f"window_dimensions = {window}, window_strides = {strides}, padding = dense<{pads}> : tensor<{rank}x2xi64>"
+    )
+    op = f'"stablehlo.select_and_scatter"() <{{{options}}}> ({bodies})'
+    return _program(op, [(shape, kind), (source, kind)], [(shape, kind)], [([], kind)])
+
+
+KINDS: dict[str, Callable[[random.Random], Program]] = {
+    "convolution": convolution, "sort": sort, "select_and_scatter": select_and_scatter,
+}  # fmt: skip
