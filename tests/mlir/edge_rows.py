@@ -78,7 +78,7 @@ def pairs(kind: str, op: str) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def elementwise(kind: str) -> Iterator[Row]:
-    binary = COMMON[:-1] + OF_INTEGERS if kind in INTEGERS else (*COMMON, "atan2")
+    binary = COMMON + OF_INTEGERS if kind in INTEGERS else (*COMMON, "atan2")
     for op in OF_LOGIC if kind == "i1" else binary:
         x, y = pairs(kind, op)
         own = named(kind, len(x))

@@ -1,5 +1,5 @@
-"""Which ops of StableHLO the host computes: factorizations of matrices, what is too large for the device, and integers
-of 64 bits, which `wide_places.py` has marked."""
+"""Which ops of StableHLO the host computes: factorizations of matrices, powers of integers, what is too large for the
+device, and integers of 64 bits, which `wide_places.py` has marked."""
 
 from __future__ import annotations
 
@@ -15,13 +15,12 @@ from tt_torch.mlir.context import describe
 from tt_torch.mlir.stablehlo import attrs
 from tt_torch.mlir.stablehlo.complex_parts import is_complex
 from tt_torch.mlir.stablehlo.dtypes import DTYPES
-from tt_torch.mlir.stablehlo.integer_rows import MARK, function_of, is_marked
+from tt_torch.mlir.stablehlo.integer_rows import MARK, NO_FORM, function_of, is_marked, lacks_form
 from tt_torch.mlir.types import Value
 
 Found = tuple[str, dict[str, Any]]  # a name in `driver.host_functions`, and its options
 LARGEST_TRIDIAGONAL = 4096  # rows of a system; PyTorch solves it as a whole matrix
 
-NO_FORM = "TTNN has no op for it"
 TOO_LARGE = "it is too large for the device, or of complex numbers"
 
 
@@ -33,6 +32,8 @@ def host_call(op: ir.Operation, inputs: Sequence[int]) -> HostCall | None:
         found = _lapack(op, name[8:-4])
     elif is_marked(op):
         found, reason = function_of(op), str(op.attributes[MARK]).strip('"')
+    elif lacks_form(op):
+        found = function_of(op)
     elif op.name in LARGE:
         found, reason = LARGE[op.name](op), TOO_LARGE
     if not found:

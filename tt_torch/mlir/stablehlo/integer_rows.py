@@ -15,7 +15,7 @@ from torch_mlir import ir
 from tt_torch.mlir.stablehlo import attrs
 from tt_torch.mlir.stablehlo.bodies import body_op
 from tt_torch.mlir.stablehlo.dtypes import DTYPES
-from tt_torch.mlir.stablehlo.normalize import CONSTANTS, element_name, short_name
+from tt_torch.mlir.stablehlo.normalize import CONSTANTS, MOVES, NARROW_INTEGERS, element_name, short_name
 from tt_torch.mlir.ttir.from_stablehlo.ordering import sort_keys
 from tt_torch.mlir.types import Op, Value
 
@@ -30,6 +30,8 @@ dot optimization_barrier or popcnt power remainder select shift_left shift_right
 subtract xor
 """  # ops without options
 REDUCED = ("add", "and", "maximum", "minimum", "multiply", "or", "xor")
+NO_FORM = "TTNN has no op for it"  # why the host computes an op
+INTEGERS = ("i64", "ui64", *NARROW_INTEGERS)
 LARGEST_WINDOWS = 2**32  # elements of all windows of a reduction
 
 
@@ -159,6 +161,19 @@ ROWS: dict[str, Callable[[ir.Operation], Options | None]] = {
     "top_k": lambda op: {"k": attrs.integer(op, "k")},
     "transpose": _ints(dims="permutation"),
 }
+
+
+def lacks_form(op: ir.Operation) -> bool:
+    """Whether only the host can compute an op: a power of integers, unless its exponent is one constant of at least 0."""
+    if short_name(op) != "power" or element_name(op.results[0]) not in INTEGERS:
+        return False
+    x = op.operands[1]
+    while not isinstance(x.owner, ir.Block) and x.owner.name in MOVES:
+        x = x.owner.operands[0]
+    if isinstance(x.owner, ir.Block) or x.owner.name not in CONSTANTS:
+        return True
+    exponent = attrs.splat(x.owner.attributes["value"])
+    return exponent is None or exponent < 0
 
 
 def is_marked(op: Op) -> bool:

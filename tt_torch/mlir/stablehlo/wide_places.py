@@ -22,7 +22,16 @@ from tt_torch.mlir.mesh import mesh_of
 from tt_torch.mlir.stablehlo import attrs
 from tt_torch.mlir.stablehlo.bodies import body_op
 from tt_torch.mlir.stablehlo.flatten import BRANCHES, inline_calls
-from tt_torch.mlir.stablehlo.integer_rows import IN_32_BITS, NEAREST, function_of, is_marked, mark, mark_wide
+from tt_torch.mlir.stablehlo.integer_rows import (
+    IN_32_BITS,
+    NEAREST,
+    NO_FORM,
+    function_of,
+    is_marked,
+    lacks_form,
+    mark,
+    mark_wide,
+)
 from tt_torch.mlir.stablehlo.loops import LOOP
 from tt_torch.mlir.stablehlo.normalize import CONSTANTS, FLOATS, MOVES, element_name, short_name
 from tt_torch.mlir.stablehlo.random_state import numbers_to_words, states_to_words
@@ -168,6 +177,8 @@ class _Places:
         """Why the host must compute an op; "" if the device may."""
         if not self._can_move(op):
             return ""
+        if lacks_form(op):
+            return NO_FORM
         name, (elements, _) = short_name(op), _parts(op)
         if any(map(self._needs_64, elements)):
             return READS
