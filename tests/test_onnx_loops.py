@@ -14,6 +14,8 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx_programs import compared, model_of
 
 import tt_torch
+from tt_torch.config import CompilerConfig
+from tt_torch.driver.exact_runner import ExactnessWarning
 from tt_torch.driver.onnx import compile_onnx
 from tt_torch.errors import InexactError, UnsupportedOpError
 
@@ -134,10 +136,12 @@ def test_only_the_branch_that_runs_is_checked() -> None:
     same = branch([node("Identity", ["i"], ["v"]), value("k", [8])], *kinds)
     choice = node("If", ["c"], ["y", "z"], then_branch=squares, else_branch=same)
     model = model_of([choice], {"c": np.array(True), "i": np.array([1, 2])}, ["y", "z"])
-    compiled, large = compile_onnx(model), torch.tensor([2**20, 5])
+    compiled, large = compile_onnx(model, CompilerConfig(fallback="error")), torch.tensor([2**20, 5])
     assert [x.tolist() for x in compiled(torch.tensor(False), large)] == [[2**20, 5], [8]]
     with pytest.raises(InexactError, match="integers of the node square leave"):
         compiled(torch.tensor(True), large)
+    with pytest.warns(ExactnessWarning, match="integers of the node square leave"):
+        assert [x.tolist() for x in compile_onnx(model)(torch.tensor(True), large)] == [[2**40, 25], [7]]
 
 
 def test_branches_of_other_shapes_are_refused() -> None:

@@ -1,7 +1,9 @@
-"""64-bit integers of ONNX models: a call is right, or its error names the first node that leaves 32 bits."""
+"""64-bit integers of ONNX models: a call is right. Without the host, its error names the first node that leaves 32
+bits."""
 
 from __future__ import annotations
 
+import copy
 import random
 from pathlib import Path
 
@@ -14,6 +16,8 @@ from onnx.reference import ReferenceEvaluator
 from onnx_programs import model_of
 
 import tt_torch
+from tt_torch.config import CompilerConfig
+from tt_torch.driver.exact_runner import ExactnessWarning
 from tt_torch.driver.onnx import compile_onnx
 from tt_torch.dynamo.calls import require_in_32_bits
 from tt_torch.errors import BinaryFormatError, InexactError
@@ -22,6 +26,7 @@ from tt_torch.runtime._runtime import Package
 
 RANGES = {"int64": (-(2**31), 2**31 - 1), "uint64": (0, 2**32 - 1)}
 node = helper.make_node
+HOSTLESS = CompilerConfig(fallback="error")
 
 
 def _value(name: str, array: np.ndarray) -> onnx.NodeProto:
@@ -61,7 +66,7 @@ def test_random_programs(seed: int) -> None:
     nodes, results = _programs(rng, kind)
     inputs = {name: np.zeros(3, kind) for name in "xy"}
     model = model_of(nodes, inputs, results)
-    compiled, reference = compile_onnx(model), ReferenceEvaluator(model)
+    compiled, reference = compile_onnx(model, HOSTLESS), ReferenceEvaluator(model)
     for size in (3, 200, 2**15, 2**31 - 1):
         given = {name: np.array([rng.randint(max(low, -size), size) for _ in range(3)], kind) for name in "xy"}
         expected = dict(zip(results, reference.run(None, given), strict=True))
@@ -74,17 +79,54 @@ def test_random_programs(seed: int) -> None:
             np.testing.assert_array_equal(got.numpy(), expected[name], err_msg=name)
 
 
+@pytest.mark.filterwarnings("ignore::tt_torch.driver.exact_runner.ExactnessWarning")
+@pytest.mark.parametrize("seed", range(6, 12))
+def test_random_programs_with_the_host(seed: int) -> None:
+    rng = random.Random(seed)
+    kind = rng.choice(["int64", "uint64"])
+    nodes, results = _programs(rng, kind)
+    model = model_of(nodes, {name: np.zeros(3, kind) for name in "xy"}, results)
+    compiled, reference = compile_onnx(model), ReferenceEvaluator(model)
+    for size in (3, 2**15, 2**31 - 1, 2**40, 2**62):
+        drawn = [[rng.randint(-size if kind == "int64" else 0, size) for _ in range(3)] for _ in "xy"]
+        given = {name: np.array(numbers, kind) for name, numbers in zip("xy", drawn, strict=True)}
+        got = compiled(*map(torch.from_numpy, given.values()))
+        for name, x, expected in zip(results, got, reference.run(None, given), strict=True):
+            np.testing.assert_array_equal(x.numpy(), expected, err_msg=f"{name} of {drawn}")
+
+
+def test_a_family_has_second_forms() -> None:
+    """One for each member, with the present weights, also in a copy."""
+    nodes = [node("Mul", ["i", "i"], ["square"], "square"), node("MatMul", ["x", "w"], ["y"])]
+    model = model_of(nodes, {"i": np.zeros(2, "int64"), "x": np.zeros((9, 2), "float32")}, ["square", "y"])
+    model.graph.input[1].type.tensor_type.shape.dim[0].dim_param = "n"
+    model.graph.initializer.append(numpy_helper.from_array(np.zeros((2, 3), "float32"), "w"))
+    del model.graph.value_info[:]
+    compiled, i = compile_onnx(model, sizes={"n": (1, 4)}), torch.tensor([2**20, 3])
+    compiled.load_state_dict({"w": torch.ones(2, 3)})
+    other = copy.deepcopy(compiled)
+    other.load_state_dict({"w": torch.full((2, 3), 2.0)})
+    for each, weight in ((compiled, 1.0), (other, 2.0)):
+        for size in (1, 4):
+            with pytest.warns(ExactnessWarning, match="integers of the node square leave"):
+                squares, y = each(i, torch.ones(size, 2))
+            assert squares.tolist() == [2**40, 9] and torch.equal(y, torch.full((size, 3), 2 * weight))
+
+
 CAST = node("Cast", ["f"], ["y"], "cast", to=onnx.TensorProto.INT64)
 
 
 def test_floats_become_integers() -> None:
     """No integer is defined for infinities and NaN."""
-    compiled = compile_onnx(model_of([CAST], {"f": np.zeros(3, "float32")}, ["y"]))
+    model = model_of([CAST], {"f": np.zeros(3, "float32")}, ["y"])
+    compiled = compile_onnx(model, HOSTLESS)
     assert compiled(torch.tensor([3.7, -(2.0**31), 2.0**31 - 128])).tolist() == [3, -(2**31), 2**31 - 128]
     compiled(torch.tensor([float("inf"), float("nan"), 1]))
     for number in (2.0**31, 3e9, -3e9, -(2.0**31) - 256, 1e18):
         with pytest.raises(InexactError, match="integers of the node cast leave"):
             compiled(torch.tensor([0, number, 0]))
+    with pytest.warns(ExactnessWarning, match="integers of the node cast leave"):
+        assert compile_onnx(model)(torch.tensor([2.5, 1e18, -3e9])).tolist() == [2, int(np.float32(1e18)), -(3 * 10**9)]
 
 
 def test_only_low_bits_are_read() -> None:

@@ -19,11 +19,13 @@ from tt_torch.driver.dynamic_shapes import MOST_PROGRAMS
 from tt_torch.driver.family import Dimension, Family
 from tt_torch.driver.package.contents import Package
 from tt_torch.driver.package.loading import LoadedModel, device_for
-from tt_torch.driver.stablehlo import packaged_module
+from tt_torch.driver.stablehlo import packaged_module, written_if_wide
+from tt_torch.driver.two_forms import ModelInTwoForms
 from tt_torch.errors import CompileError
 from tt_torch.mlir.onnx import input_names, onnx_to_stablehlo, read_onnx
 from tt_torch.mlir.onnx_given import check_model, check_sizes
 from tt_torch.mlir.onnx_sizes import Shapes, named_dimensions
+from tt_torch.mlir.reading import read_stablehlo
 
 if TYPE_CHECKING:
     import onnx
@@ -47,8 +49,10 @@ def compile_onnx(
     model's inputs, or by their names; characters that an identifier cannot have are written as `_`. It returns a
     tensor, or a tuple if the model has several outputs. Matrices and filters among the initializers and constants are
     weights by their names, so that `load_state_dict` can replace them. Environment variables override `config`.
-    Raises CompileError, UnsupportedOpError for an op that the device does not support, ExtraMissingError if the package
-    `onnx` is not installed, and OSError for a file that cannot be read.
+    A call whose 64-bit integers leave 32 bits computes them on the host, with an ExactnessWarning. It raises
+    InexactError in a saved package and with the option `fallback="error"`. Raises CompileError, UnsupportedOpError for
+    an op that the device does not support, ExtraMissingError if the package `onnx` is not installed, and OSError for a
+    file that cannot be read.
     """
     chosen = (config or CompilerConfig()).for_compilation(of_pytorch=False)
     if isinstance(model, (str, Path)):
@@ -56,12 +60,22 @@ def compile_onnx(
     check_model(model)
     names = [name for name in input_names(model) if name not in (constants or {})]
 
+    arguments, written = identifiers(names), list[tuple[bytes | None, Mapping[str, torch.Tensor]]]()
+
     def compiled(member: Mapping[str, int]) -> Package:
         module, weights = onnx_to_stablehlo(model, chosen, constants, shapes, member)
-        return packaged_module(module, identifiers(names), weights, chosen)
+        written.append((written_if_wide(module, chosen), weights))
+        return packaged_module(module, arguments, weights, chosen)
+
+    def compiled_again(number: int) -> Package:
+        source, weights = written[number]
+        return packaged_module(read_stablehlo(source), arguments, weights, chosen, exact=True)
 
     package = compiled({}) if sizes is None else _together(_family(model, names, sizes), compiled)
-    return LoadedModel(package, device or device_for(package, chosen))
+    on = device or device_for(package, chosen)
+    if all(source is None for source, _ in written):
+        return LoadedModel(package, on)
+    return ModelInTwoForms(package, on, compiled_again)
 
 
 def _family(model: onnx.ModelProto, names: Sequence[str], sizes: Mapping[str, Sequence[int]]) -> Family:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import inspect
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from io import BytesIO
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import torch
 from torch_mlir import ir
@@ -18,17 +18,17 @@ from tt_torch.config import CompileDepth, CompilerConfig
 from tt_torch.driver.arguments import TensorForm
 from tt_torch.driver.compile import compile_module
 from tt_torch.driver.devices import Device
-from tt_torch.driver.exact_runner import ExactnessWarning
 from tt_torch.driver.executor import CompiledProgram
 from tt_torch.driver.package.contents import Package
 from tt_torch.driver.package.loading import LoadedModel, device_for
 from tt_torch.driver.package.manifest import Json, Manifest, Place, ProgramForm, Weight
 from tt_torch.driver.partition import HostFallbackWarning, HostOp
+from tt_torch.driver.two_forms import ModelInTwoForms
 from tt_torch.driver.unmatched import tell_nameless, tell_unmatched
 from tt_torch.dynamo.calls import CHECKS, Check, Interface, Result, require_in_32_bits
 from tt_torch.dynamo.exactness.interval import Interval
 from tt_torch.dynamo.exactness.limits import Limit
-from tt_torch.errors import CompileError, InexactError, UnsupportedOpError
+from tt_torch.errors import CompileError, UnsupportedOpError
 from tt_torch.flow import MAIN, Flow, HostCall
 from tt_torch.mlir.functions import argument_kinds, main, mark_arguments, returned
 from tt_torch.mlir.layer_names import write_names
@@ -83,38 +83,21 @@ def compile_stablehlo(
             "docs/stablehlo.md#programs-for-several-chips runs it"
         )
     names = [f"arg{i}" for i in range(len(main(module).arguments))]
-    again = _bytecode(module) if may_leave_32_bits(module) and chosen.fallback != "error" else None
+    source_again = written_if_wide(module, chosen)
     package = packaged_module(module, names, {}, chosen)
     on = device or device_for(package, chosen)
-    if again is None:
+    if source_again is None:
         return LoadedModel(package, on)
-    return _InTwoForms(package, on, lambda: packaged_module(read_stablehlo(again), names, {}, chosen, exact=True))
+    return ModelInTwoForms(
+        package, on, lambda _: packaged_module(read_stablehlo(source_again), names, {}, chosen, exact=True)
+    )
 
 
-class _InTwoForms(LoadedModel):
-    """A program whose calls run in a second form if they leave the 32 bits of the device. In this form, the host
-    computes the 64-bit integers. It is compiled at its first call. A saved package does not have it."""
-
-    def __init__(self, package: Package, device: Device, compile_again: Callable[[], Package]) -> None:
-        super().__init__(package, device)
-        self._compile_again = compile_again
-        self._second: LoadedModel | None = None
-        self._warned = False
-
-    def _computed(self, number: int, given: Mapping[str, torch.Tensor]) -> Any:
-        try:
-            return super()._computed(number, given)
-        except InexactError as error:
-            reason = str(error)
-        self._second = self._second or LoadedModel(self._compile_again(), self._device)
-        result = self._second._computed(number, given)
-        if not self._warned:
-            self._warned = True
-            user_code.warn(ExactnessWarning(f"a call computes its 64-bit integers on the host: {reason}"))
-        return result
-
-
-def _bytecode(module: ir.Module) -> bytes:
+def written_if_wide(module: ir.Module, config: CompilerConfig) -> bytes | None:
+    """The bytecode of a module for its second form, in which the host computes 64-bit integers. None if it has none, or
+    if the host must not compute."""
+    if config.fallback == "error" or not may_leave_32_bits(module):
+        return None
     written = BytesIO()
     module.operation.write_bytecode(written)
     return written.getvalue()

@@ -164,7 +164,7 @@ ROWS: dict[str, Callable[[ir.Operation], Options | None]] = {
 
 
 def lacks_form(op: ir.Operation) -> bool:
-    """Whether only the host can compute an op: a power of integers, unless its exponent is one constant of at least 0."""
+    """Whether only the host can compute an op: a power of integers, unless the exponent is a constant of at least 0."""
     if short_name(op) != "power" or element_name(op.results[0]) not in INTEGERS:
         return False
     x = op.operands[1]
