@@ -302,3 +302,41 @@ def test_words_are_refused_by_name() -> None:
     words = node("TfIdfVectorizer", ["x"], ["y"], "words", **given)
     with pytest.raises(UnsupportedOpError, match=r"onnx.TfIdfVectorizer[\s\S]*'words'"):
         compile_onnx(model_of([words], {"x": np.array([2, 3, 2], "int32")}, ["y"], opset=9))
+
+
+@pytest.mark.parametrize("size", [1, 2, 5, 16])
+def test_determinants(size: int) -> None:
+    """Among them are those of a matrix with zeros only, with two equal rows, and with zeros where pivots would be."""
+    x = np.random.default_rng(size).standard_normal((2, 3, size, size)).astype("float32")
+    x[0, 0], x[0, 1, 0], x[1, 0] = 0, x[0, 1, -1], np.eye(size)[::-1]
+    nodes = [node("Det", ["x"], ["y"]), node("Det", ["one"], ["z"])]
+    inputs = {"x": x, "one": x[1, 1]}
+    model = model_of(nodes, inputs, ["y", "z"])
+    expected = ReferenceEvaluator(model).run(None, inputs)
+    for got, want in zip(compile_onnx(model)(*map(torch.from_numpy, inputs.values())), expected, strict=True):
+        np.testing.assert_allclose(got.numpy(), want, rtol=1e-4, atol=1e-5)
+
+
+def test_larger_determinants_are_refused() -> None:
+    with pytest.raises(UnsupportedOpError, match=r"onnx\.Det .*\n.*\n.*at most 16 rows"):
+        compile_onnx(model_of([node("Det", ["x"], ["y"])], {"x": np.zeros((17, 17), "float32")}, ["y"]))
+
+
+@pytest.mark.parametrize("sizes", [(7,), (3, 4), (2, 3, 2)])
+def test_elements_return_to_their_windows(sizes: tuple[int, ...]) -> None:
+    """Without an output_shape, and with a larger one."""
+    rng, given = np.random.default_rng(0), {"kernel_shape": [3] * len(sizes), "strides": [2] * len(sizes)}
+    spread = [2 * n + 1 for n in sizes]
+    x = rng.standard_normal((2, 3, *sizes)).astype("float32")
+    numbers = rng.permutation(6 * int(np.prod(spread)))[: x.size].reshape(x.shape)
+    nodes = [node("MaxUnpool", ["x", "i", *more], ["y" + "".join(more)], **given) for more in ((), ("s",))]
+    inputs = {"x": x, "i": numbers, "s": np.array([2, 3, *(n + 2 for n in spread)])}
+    compared(nodes, inputs, constants=["s"], by_reference=True)
+
+
+@pytest.mark.parametrize("kind", ["float32", "int64"])
+def test_features_of_classical_machine_learning(kind: str) -> None:
+    domain, x = "ai.onnx.ml", (X * 3).astype(kind)
+    nodes = [node("Binarizer", ["x"], ["above"], threshold=0.5, domain=domain)]
+    nodes += [node("ArrayFeatureExtractor", [name, "i"], [f"of {name}"], domain=domain) for name in ("x", "row")]
+    compared(nodes, {"x": x, "row": x[0, 0, 0], "i": np.array([[4, 0, 0]])}, by_reference=True)

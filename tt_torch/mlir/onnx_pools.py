@@ -91,6 +91,25 @@ def _max_pool(nodes: Nodes) -> bool:
     return nodes.done(largest if kind in FLOATS else nodes.cast(largest, kind))
 
 
+def _max_unpool(nodes: Nodes) -> bool:
+    """The elements at their numbers, and zeros elsewhere. A larger `output_shape` adds zeros behind them."""
+    x, numbers, wanted = nodes.operand(0), nodes.operand(1), nodes.value(2)
+    shape, size = nodes.facts.shapes[x], nodes.given["kernel_shape"]
+    if nodes.operand(2) and wanted is None:
+        return False
+    pads, strides = nodes.given.get("pads", [0] * 2 * len(size)), nodes.given.get("strides", [1] * len(size))
+    ends = [low + high for low, high in zip(pads[: len(size)], pads[len(size) :], strict=True)]
+    windows = zip(shape[FIRST:], size, strides, ends, strict=True)
+    spread = [*shape[:FIRST], *((n - 1) * stride + count - end for n, count, stride, end in windows)]
+    rest = [0] * len(spread) if wanted is None else [int(n) - m for n, m in zip(wanted, spread, strict=True)]
+    if min(rest) < 0:
+        raise refused(nodes.node, f"expected an output_shape of at least {spread}, got {wanted}")
+    flat = [nodes.op("Reshape", value, nodes.constant([-1])) for value in (numbers, x)]
+    zeros = nodes.constant(np.zeros(prod(spread)), like=x)
+    result = nodes.op("Reshape", nodes.op("ScatterElements", zeros, *flat, axis=0), nodes.constant(spread))
+    return nodes.done(nodes.op("Pad", result, nodes.constant([0] * len(spread) + rest)))
+
+
 def _largest_by_slices(nodes: Nodes, x: str, windows: Sequence[Windows], steps: Sequence[int]) -> tuple[str, str]:
     """The largest elements of windows and their numbers in a plane. The elements of all windows at the same place are
     compared with the largest ones so far. `x` has its padding, which is never the largest."""
@@ -121,4 +140,5 @@ POOLS: dict[str, Callable[[Nodes], bool]] = {
     "GlobalLpPool": _global_lp_pool,
     "LpPool": _lp_pool,
     "MaxPool": _max_pool,
+    "MaxUnpool": _max_unpool,
 }

@@ -12,6 +12,8 @@ import numpy as np
 
 from tt_torch.mlir.onnx_contractions import CONTRACTIONS
 from tt_torch.mlir.onnx_corrections import FLOATS, UNSIGNED, refill, refused
+from tt_torch.mlir.onnx_determinants import determinant
+from tt_torch.mlir.onnx_features import FEATURES
 from tt_torch.mlir.onnx_nodes import Facts, Nodes
 from tt_torch.mlir.onnx_places import PLACES
 from tt_torch.mlir.onnx_pools import POOLS
@@ -36,16 +38,21 @@ def rewrite(model: onnx.ModelProto, rules: Rules | None = None) -> None:
     from onnx.shape_inference import infer_shapes
 
     rules = RULES if rules is None else rules
-    if not any(node.op_type in rules and not node.domain for node in model.graph.node):
+    if not any(_full_name(node) in rules for node in model.graph.node):
         return
     facts = Facts(infer_shapes(model, data_prop=True))
     made: list[onnx.NodeProto] = []
     for node in model.graph.node:
         written = Nodes(node, facts)
         known = node.op_type in SEQUENCES or all(name in facts.shapes for name in node.input if name)
-        with_rule = known and node.op_type in rules and not node.domain
-        made += written.made if with_rule and rules[node.op_type](written) else [node]
+        rule = rules.get(_full_name(node)) if known else None
+        made += written.made if rule and rule(written) else [node]
     refill(model.graph.node, made)
+
+
+def _full_name(node: onnx.NodeProto) -> str:
+    """The name of an op, with its domain if this is not the main one."""
+    return f"{node.domain}.{node.op_type}" if node.domain else str(node.op_type)
 
 
 def _abs(nodes: Nodes) -> bool:
@@ -324,6 +331,7 @@ Rules: TypeAlias = dict[str, Callable[[Nodes], bool]]
 OLD_RULES: Rules = {"Hardmax": _old_hardmax, "PRelu": _old_prelu}
 RULES: Rules = {
     **CONTRACTIONS,
+    **FEATURES,
     **PLACES,
     **POOLS,
     **QUANTIZED,
@@ -338,6 +346,7 @@ RULES: Rules = {
     "CumSum": _cumulative_sum,
     "DFT": _dft,
     "DepthToSpace": _depth_to_space,
+    "Det": determinant,
     "Dropout": _dropout,
     "Gemm": _gemm,
     "Hardmax": _hardmax,

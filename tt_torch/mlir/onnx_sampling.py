@@ -145,15 +145,19 @@ def _grid_sample(nodes: Nodes) -> bool:
 
 
 def _roi_align(nodes: Nodes) -> bool:
-    """Each result is the average of places in one part of a region. `pictures` has the picture of each region."""
+    """Each result is the average of places in one part of a region. `pictures` has the picture of each region.
+
+    In the mode max, it is the largest of all elements beside these places, times their factors.
+    """
     from onnx import TensorProto
 
     x, regions, pictures = nodes.node.input
     channels, *size = nodes.facts.shapes[x][1:]
     count, ratio = nodes.facts.shapes[regions][0], nodes.given.get("sampling_ratio", 0)
     parts = [nodes.given.get(name, 1) for name in ("output_height", "output_width")]
-    if nodes.given.get("mode", b"avg") != b"avg" or ratio <= 0 or nodes.facts.types[x] not in FLOATS:
+    if ratio <= 0 or nodes.facts.types[x] not in FLOATS:
         return False
+    averages = nodes.given.get("mode", b"avg") == b"avg"
     sampler, grid = Sampler(nodes, b"linear", b"border", False), [part * ratio for part in parts]
     ends = sampler.op("Mul", nodes.cast(regions, TensorProto.FLOAT), nodes.given.get("spatial_scale", 1.0))
     sides, outsides = [], []
@@ -163,16 +167,17 @@ def _roi_align(nodes: Nodes) -> bool:
         shape = nodes.constant([count, *(grid[i] if i == dim else 1 for i in range(PICTURE))])
         spread = nodes.op("Expand", nodes.op("Reshape", place, shape), nodes.constant([count, *grid]))
         place = nodes.op("Reshape", spread, nodes.constant([count, prod(grid)]))
-        sides.append(sampler.neighbours(place, length))
+        sides.append(sampler.neighbours(sampler.op("Clip", place, 0, length - 1), length))
         outside = nodes.op("Or", sampler.op("Less", place, -1), sampler.op("Greater", place, length))
         outsides.append(nodes.op("Unsqueeze", outside, nodes.constant([1])))
     chosen = nodes.cast(nodes.op("Gather", x, pictures, axis=0), TensorProto.FLOAT)
     flat = nodes.op("Reshape", chosen, nodes.constant([count, channels, prod(size)]))
-    values = nodes.total(sampler.terms(flat, size, sides, channels))
+    terms = sampler.terms(flat, size, sides, channels)
+    values = nodes.total(terms) if averages else nodes.op("Max", *terms)
     values = sampler.op("Where", nodes.op("Or", *outsides), 0, values)
     apart = nodes.op("Reshape", values, nodes.constant([count, channels, parts[0], ratio, parts[1], ratio]))
-    total = nodes.op("ReduceSum", apart, nodes.constant([3, 5]), keepdims=0)
-    return nodes.done(nodes.op("CastLike", sampler.op("Div", total, ratio**2), x))
+    reduced = nodes.op("ReduceSum" if averages else "ReduceMax", apart, nodes.constant([3, 5]), keepdims=0)
+    return nodes.done(nodes.op("CastLike", sampler.op("Div", reduced, ratio**2) if averages else reduced, x))
 
 
 def _region_places(sampler: Sampler, first: str, last: str, parts: int, ratio: int) -> str:
