@@ -231,3 +231,10 @@ def test_models_that_are_not_valid_are_compile_errors() -> None:
 def test_a_triangle_of_nothing() -> None:
     """torch-mlir compares rows and columns, which are numbered from an empty range."""
     compared([value("k", 1), node("Trilu", ["x", "k"], ["y"])], {"x": np.zeros((0, 5), "int64")}, results=["y"])
+
+
+def test_a_model_without_nodes_of_the_main_domain() -> None:
+    x = np.array([[1, -2, 3]], "float32")
+    model = model_of([helper.make_node("Binarizer", ["x"], ["y"], domain="ai.onnx.ml")], {"x": x}, ["y"])
+    del model.opset_import[0]
+    assert compile_onnx(model)(torch.from_numpy(x)).tolist() == [[1, 0, 1]]

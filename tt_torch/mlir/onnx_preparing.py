@@ -63,7 +63,7 @@ def deciding_inputs(model: onnx.ModelProto) -> list[str]:
 
 def _plain(model: onnx.ModelProto, constants: Mapping[str, np.ndarray]) -> onnx.ModelProto:
     _check(model)
-    return _expanded(_upgraded(_bound(model, constants)))
+    return _expanded(_upgraded(_of_main_domain(_bound(model, constants))))
 
 
 def deciding(graph: onnx.GraphProto, nodes: Sequence[onnx.NodeProto]) -> dict[str, onnx.NodeProto]:
@@ -126,6 +126,16 @@ def _bound(model: onnx.ModelProto, constants: Mapping[str, np.ndarray]) -> onnx.
     refill(copy.graph.input, kept)
     refill(copy.graph.node, [*(constant(name, value, name) for name, value in constants.items()), *copy.graph.node])
     return copy
+
+
+def _of_main_domain(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model, which says in which opset plain nodes are. `model` is changed. It may have only nodes of other
+    domains, and these are written as plain nodes later."""
+    from onnx.helper import make_operatorsetid
+
+    if all(one.domain for one in model.opset_import):
+        model.opset_import.append(make_operatorsetid("", OLDEST_OPSET))
+    return model
 
 
 def _upgraded(model: onnx.ModelProto) -> onnx.ModelProto:
