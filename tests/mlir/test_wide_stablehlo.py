@@ -212,6 +212,19 @@ def test_random_windows_and_sorts(name: str, seed: int) -> None:
         assert [x.tolist() for x in in_a_list(compiled(*given))] == expected
 
 
+@pytest.mark.filterwarnings("ignore::tt_torch.driver.partition.HostFallbackWarning")
+def test_a_constant_as_a_result() -> None:
+    """Each call gives it in memory of its own, although it is made once."""
+    kind = "tensor<2xui64>"
+    text = f"func.func @main(%x: {kind}) -> ({kind}, {kind}) {{\n%0 = stablehlo.constant dense<[7, {2**63}]> : {kind}\n"
+    text += f"%1 = stablehlo.xor %x, %0 : {kind}\nreturn %0, %1 : {kind}, {kind}\n}}"
+    compiled, x = compile_stablehlo(text), torch.tensor([1, 0], dtype=torch.uint64)
+    for _ in range(2):
+        constant, result = compiled(x)
+        assert constant.tolist() == [7, 2**63] and result.tolist() == [6, 2**63]
+        constant.zero_()
+
+
 def test_the_largest_of_64_bits() -> None:
     """CHLO's op, as `jax.lax.top_k` is."""
     kinds = "tensor<2x4xui64> -> (tensor<2x2xui64>, tensor<2x2xi32>)"

@@ -24,12 +24,14 @@ class FlowRunner:
 
     def __init__(self, flow: Flow, executors: Mapping[str, Executor]) -> None:
         self.flow, self.executors = flow, executors
+        self._constants: dict[int, list[torch.Tensor]] = {}  # what steps of the host without inputs have made
         self._last = {id(each): _last_readers(each) for each in _with_inner(flow)}
         _keep_on_device(flow, executors, inside=False)
 
     def __call__(self, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        known, results = {id(x) for x in inputs}, list[torch.Tensor]()
-        for x in self._run(self.flow, inputs):
+        made, results = self._run(self.flow, inputs), list[torch.Tensor]()
+        known = {id(x) for x in (*inputs, *(x for each in self._constants.values() for x in each))}
+        for x in made:
             # A loop without a step gives a tensor that is an input or another result. Each result has its own memory.
             results.append(x.cpu().clone() if id(x) in known else x.cpu())
             known.add(id(x))
@@ -50,12 +52,18 @@ class FlowRunner:
         if isinstance(step, Run):
             return self.executors[step.program](given)
         if isinstance(step, HostCall):
-            return on_host(step, given)
+            return on_host(step, given) if given else self._constant(step)
         if isinstance(step, Branch):
             chosen = _number(given.pop(0))
             last = len(step.branches) - 1
             return self._run(step.branches[chosen if 0 <= chosen < last else last], given)
         return self._loop(step, given)
+
+    def _constant(self, step: HostCall) -> list[torch.Tensor]:
+        """The results of a step without inputs, which are the same in all calls."""
+        if id(step) not in self._constants:
+            self._constants[id(step)] = on_host(step, [])
+        return self._constants[id(step)]
 
     def _loop(self, loop: Loop, values: list[torch.Tensor]) -> list[torch.Tensor]:
         step = 0
