@@ -236,6 +236,24 @@ def test_the_largest_of_64_bits() -> None:
     assert values.tolist() == [[2**63, 2**63], [2**64 - 1, 2**40]] and places.tolist() == [[1, 3], [0, 2]]
 
 
+@pytest.mark.filterwarnings("ignore::tt_torch.driver.partition.HostFallbackWarning")
+def test_random_float64_stays_below_1() -> None:
+    """As `jax.random.uniform` makes it: 52 bits behind the exponent of 1, minus 1. The device has 23 of these bits."""
+    kind, double = "tensor<3xui64>", "tensor<3xf64>"
+    text = f"""func.func @main(%x: {kind}) -> {double} {{
+      %far = stablehlo.constant dense<12> : {kind}
+      %exponent = stablehlo.constant dense<{0x3FF << 52}> : {kind}
+      %one = stablehlo.constant dense<1.0> : {double}
+      %0 = stablehlo.shift_right_logical %x, %far : {kind}
+      %1 = stablehlo.or %0, %exponent : {kind}
+      %2 = stablehlo.bitcast_convert %1 : ({kind}) -> {double}
+      %3 = stablehlo.subtract %2, %one : {double}
+      return %3 : {double}
+    }}"""
+    made = compile_stablehlo(text)(torch.tensor([2**64 - 1, 2**63, 0], dtype=torch.uint64))
+    assert made.tolist() == [1 - 2**-23, 0.5, 0]
+
+
 @pytest.mark.parametrize(
     ("op", "options"),
     [

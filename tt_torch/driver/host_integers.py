@@ -352,6 +352,13 @@ def _nearest(x: Array) -> Array:
     return np.clip(x, _number(x, low), _number(x, high))
 
 
+def _toward_zero(x: Array) -> Array:
+    """The float64s as numbers of float32 that are not larger, apart from those beyond its range."""
+    near = x.astype(np.float32)
+    cut = np.where((np.abs(near) > np.abs(x)) & np.isfinite(near), np.nextafter(near, np.float32(0)), near)
+    return cut.astype(np.float64)
+
+
 ON_ARRAYS: dict[str, Callable[..., Array | tuple[Array, ...]]] = {
     "abs": _of_one(np.abs), "add": _of_two(np.add), "and": _of_two(np.bitwise_and),
     "bitcast_convert": _bitcast_convert, "broadcast_in_dim": _broadcast_in_dim,
@@ -369,7 +376,7 @@ ON_ARRAYS: dict[str, Callable[..., Array | tuple[Array, ...]]] = {
     "scatter": _scatter, "shift_left": partial(_shift, np.left_shift),
     "shift_right_arithmetic": _shift_right_arithmetic, "shift_right_logical": partial(_shift, np.right_shift),
     "sign": _of_one(np.sign), "slice": _slice, "sort": _sort, "subtract": _of_two(np.subtract),
-    "top_k": _top_k,
+    "top_k": _top_k, "toward_zero": _toward_zero,
     "transpose": lambda x, dims: x.transpose(dims), "xor": _of_two(np.bitwise_xor), "nearest": _nearest,
 }  # fmt: skip
 INTEGER_FUNCTIONS: dict[str, Callable[..., tuple[Tensor, ...]]] = {

@@ -23,7 +23,8 @@ Options = dict[str, Any]
 MARK = "tt.on_host"  # on an op: the host computes it; on a loop, a branch or `main`: the host has some of its values
 WIDE_ARGUMENTS = "tt.wide_arguments"  # on a loop or `main`: positions of arguments that the host has in 64 bits
 PREFIX = "stablehlo."
-IN_32_BITS, NEAREST = "tt.in_32_bits", "tt.nearest"  # custom calls: integers of the host, for an op of the device
+# Custom calls: numbers of the host, for an op of the device.
+IN_32_BITS, NEAREST, TOWARD_ZERO = "tt.in_32_bits", "tt.nearest", "tt.toward_zero"
 PLAIN = """
 abs add and clamp count_leading_zeros divide dynamic_update_slice maximum minimum multiply negate not
 dot optimization_barrier or popcnt power remainder select shift_left shift_right_arithmetic shift_right_logical sign
@@ -195,7 +196,7 @@ def function_of(op: ir.Operation) -> tuple[str, Options] | None:
     """The name and the options of the host's function for an op; None if the host has none."""
     if op.name == "stablehlo.custom_call":
         name = str(op.attributes["call_target_name"]).strip('"')
-        if name not in (IN_32_BITS, NEAREST):
+        if name not in (IN_32_BITS, NEAREST, TOWARD_ZERO):
             return None
         reader = {"op": str(op.attributes["tt.reader"]).strip('"')} if name == IN_32_BITS else {}
         return PREFIX + name.removeprefix("tt."), reader

@@ -26,6 +26,7 @@ from tt_torch.mlir.stablehlo.integer_rows import (
     IN_32_BITS,
     NEAREST,
     NO_FORM,
+    TOWARD_ZERO,
     function_of,
     is_marked,
     lacks_form,
@@ -271,14 +272,19 @@ class _Places:
         return copies[x]
 
     def _give_to_device(self, body: ir.Block) -> None:
-        """Puts a check before each op of the device that reads integers of the host which may need 64 bits."""
+        """Puts a check before each op of the device that reads integers of the host which may need 64 bits.
+
+        Random numbers in float64 are made of bits, and are below 1. They stay below 1 in float32.
+        """
         ops = [op.operation for op in body.operations]
         for op in ops[:-1]:
             if is_marked(op) or op.name in (LOOP, *BRANCHES):
                 continue
             elements, positions = _parts(op)
-            for x in [x for x in read_by(op) if self._needs_64(x)]:
-                new = _given(x, op, NEAREST if x in positions and x not in elements else IN_32_BITS)
+            for x in [x for x in read_by(op) if self._needs_64(x) or _has_bits_of_float64(x)]:
+                only_position = x in positions and x not in elements
+                way = NEAREST if only_position else IN_32_BITS if self._needs_64(x) else TOWARD_ZERO
+                new = _given(x, op, way)
                 for each in (op, *nested(op)):
                     for i, operand in enumerate(each.operands):
                         if operand == x:
@@ -299,6 +305,12 @@ def _given(x: Value, reader: ir.Operation, target: str) -> Value:
         made = ir.Operation.create("stablehlo.custom_call", [x.type], [x], attributes)
     mark(made)
     return made.results[0]
+
+
+def _has_bits_of_float64(x: Value) -> bool:
+    """Whether the host makes a float64 of the bits of an integer."""
+    is_argument = isinstance(x.owner, ir.Block)
+    return not is_argument and element_name(x) == "f64" and short_name(x.owner) == "bitcast_convert"
 
 
 def _is_logic(op: ir.Operation) -> bool:
