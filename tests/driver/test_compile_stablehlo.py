@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 import pickle
+import warnings
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,6 +17,7 @@ from torch_mlir._mlir_libs import _stablehlo
 import tt_torch
 from tt_torch import user_code
 from tt_torch.config import CompilerConfig
+from tt_torch.dynamo.exactness.plan import Float64Warning
 from tt_torch.errors import (
     ArgumentError,
     CompileError,
@@ -196,3 +198,19 @@ def test_the_device_is_that_of_the_config() -> None:
     user_code._once.clear()
     with pytest.warns(IdleOptionWarning, match="bisect=True .*needs a model of PyTorch"):
         tt_torch.compile_stablehlo(ONE, CompilerConfig(bisect=True))
+
+
+def test_float64_is_told() -> None:
+    """At the first op that reads it and depends on an input, as in PyTorch. A constant does not count."""
+    text = """func.func @main(%x: tensor<2xf64>, %y: tensor<2xf32>) -> (tensor<2xf64>, tensor<2xf32>) {
+      %c = stablehlo.constant dense<0.1> : tensor<2xf64>
+      %0 = stablehlo.convert %c : (tensor<2xf64>) -> tensor<2xf32>
+      %1 = stablehlo.add %y, %0 : tensor<2xf32>
+      %2 = stablehlo.sine %x : tensor<2xf64>
+      return %2, %1 : tensor<2xf64>, tensor<2xf32>
+    }"""
+    with pytest.warns(Float64Warning, match=r"first by stablehlo.sine at loc\(\"-\":5:12\)$"):
+        tt_torch.compile_stablehlo(text)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", Float64Warning)
+        tt_torch.compile_stablehlo(text.replace("stablehlo.sine %x", "stablehlo.negate %c"))

@@ -28,13 +28,16 @@ from tt_torch.driver.unmatched import tell_nameless, tell_unmatched
 from tt_torch.dynamo.calls import CHECKS, Check, Interface, Result, require_in_32_bits
 from tt_torch.dynamo.exactness.interval import Interval
 from tt_torch.dynamo.exactness.limits import Limit
+from tt_torch.dynamo.exactness.plan import Float64Warning
 from tt_torch.errors import CompileError, UnsupportedOpError
 from tt_torch.flow import MAIN, Flow, HostCall
+from tt_torch.mlir.context import describe
 from tt_torch.mlir.functions import argument_kinds, main, mark_arguments, returned
 from tt_torch.mlir.layer_names import write_names
 from tt_torch.mlir.mesh import Mesh, mesh_of
 from tt_torch.mlir.reading import Source, read_stablehlo
 from tt_torch.mlir.splitting import split
+from tt_torch.mlir.stablehlo.doubles import first_in_float64
 from tt_torch.mlir.stablehlo.dtypes import DTYPES
 from tt_torch.mlir.stablehlo.manual import WHOLE
 from tt_torch.mlir.stablehlo.shardy_passes import shardings_of
@@ -122,8 +125,7 @@ def packaged_module(
         )
     types, results = input_types(module), [(tuple(x.type.shape), _dtype(x)) for x in returned(module)]
     mesh, placed = mesh_of(module.operation), shardings_of(module)
-    place_wide_integers(module, exact)
-    wide = check_wide_integers(module)
+    wide = _prepare_wide(module, exact)
     roles = argument_kinds(main(module))[: len(names)] + ["parameter"] * len(weights)
     with module.context:
         mark_arguments(main(module), roles)
@@ -149,6 +151,16 @@ def packaged_module(
     if MAIN not in programs:
         manifest = replace(manifest, flow=flow)
     return Package([manifest], tensors)
+
+
+def _prepare_wide(module: ir.Module, exact: bool) -> list[str]:
+    """Chooses the ops of the host for 64-bit integers, and returns the nodes that a check can name. Warns of float64 as
+    for models of PyTorch, unless this is the second form."""
+    place_wide_integers(module, exact)
+    if not exact and (op := first_in_float64(module)):
+        where = f"{op.name} at {describe(op.location)}"
+        user_code.warn(Float64Warning(f"float64 is computed in float32, first by {where}"))
+    return check_wide_integers(module)
 
 
 def _name_layers(module: ir.Module, names: Sequence[str], roles: Sequence[str], config: CompilerConfig) -> None:
