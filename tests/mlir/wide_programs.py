@@ -49,7 +49,7 @@ class Writer:
 
     def _sum(self, x: str, y: str) -> str:
         body = self.rng.choice(["add", "multiply", "maximum"])
-        zero = self.constant(1, kind=self.scalar)
+        zero = self.constant(self.rng.choice([1, 1, 2**31 - 1]), kind=self.scalar)
         kinds = f"({self.vector}, {self.scalar}) -> {self.scalar}"
         return self._spread(
             self.op(f"reduce({x} init: {zero}) applies stablehlo.{body} across dimensions = [0]", kinds)
@@ -62,7 +62,7 @@ class Writer:
         body = f"^bb0(%p: {self.scalar}, %q: {self.scalar}):\n%s = stablehlo.add %p, %q : {self.scalar}\n"
         body += f'"stablehlo.return"(%s) : ({self.scalar}) -> ()'
         window = f"<{{window_dimensions = array<i64: {SIZE}>, padding = dense<[[{SIZE - 1}, 0]]> : tensor<1x2xi64>}}>"
-        zero = self.constant(0, kind=self.scalar)
+        zero = self.constant(self.rng.choice([0, 0, 2**30]), kind=self.scalar)
         self.count += 1
         kinds = f"({self.vector}, {self.scalar}) -> {self.vector}"
         self.lines.append(

@@ -191,12 +191,14 @@ RULES: dict[str, Callable[[Sequence[Interval]], Interval | None]] = {
 
 def _reduced(op: ir.Operation, given: Sequence[Interval]) -> Interval | None:
     """The range of an op with a body. The last operand of a scatter has its updates, and that of a reduction the
-    initial value."""
+    initial value, which is also in each place of a window beside the elements."""
     body = body_op(op)
     if body in ("maximum", "minimum"):
         return given[0] | given[-1]
     if body == "add" and short_name(op) in ("reduce", "reduce_window"):
-        return given[0].times(hull(0, prod(op.operands[0].type.shape))).plus(given[1])
+        padding = prod(attrs.ints(op, "window_dimensions") or []) if short_name(op) == "reduce_window" else 0
+        elements = given[0].times(hull(0, prod(op.operands[0].type.shape)))
+        return elements.plus(given[1].times(hull(1, 1 + padding)))
     return LARGE if body in ("add", "multiply") else None
 
 
