@@ -14,6 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import tt_torch
 from tt_torch.config import CompileDepth, CompilerConfig, OpByOpBackend
+from tt_torch.driver.exact_runner import ExactnessWarning
 from tt_torch.driver.onnx import identifiers
 from tt_torch.errors import CompileError, InexactError, InputDtypeError, InputShapeError, UnsupportedOpError
 from tt_torch.mlir.functions import main
@@ -270,11 +271,14 @@ def test_results_of_open_size_are_refused_with_the_reason(op: str) -> None:
         tt_torch.compile_onnx(model)
 
 
-def test_integers_beyond_32_bits_are_refused():
+def test_integers_beyond_32_bits():
     program = compile_onnx(MODELS["integers"]())
-    ones = torch.ones(8, dtype=torch.int64)
+    ones, large = torch.ones(8, dtype=torch.int64), torch.full((4, 8), 2**31)
+    with pytest.warns(ExactnessWarning, match=r"x0 \(torch.int64\) has values in"):
+        (result,) = program(large, ones)
+    assert torch.equal(result, large)
     with pytest.raises(InexactError, match=r"x0 \(torch.int64\) has values in"):
-        program(torch.full((4, 8), 2**31), ones)
+        compile_onnx(MODELS["integers"](), CompilerConfig(fallback="error"))(large, ones)
     (result,) = program(torch.full((4, 8), 2**31 - 1), ones)
     assert torch.equal(result, torch.full((4, 8), 2**31 - 1))
     (result,) = program(torch.full((4, 8), -(2**31)), ones)
@@ -303,7 +307,7 @@ def test_op_by_op(tmp_path: Path, depth: CompileDepth):
 
 @pytest.mark.parametrize("depth", [CompileDepth.STABLEHLO, CompileDepth.TTNN_IR])
 def test_below_execute_onnx_runtime_computes(depth: CompileDepth, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("tt_torch.onnx_compile.packaged_module", None)
+    monkeypatch.setattr("tt_torch.onnx_compile.compile_to_model", None)
     program = compile_onnx(mlp(), CompilerConfig(compile_depth=depth))
     x = torch.randn(2, 3)
     torch.testing.assert_close(program(x), [torch.from_numpy(v) for v in run_model_proto(mlp(), x)])

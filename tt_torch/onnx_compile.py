@@ -16,9 +16,8 @@ from tt_torch.bringup.op_by_op import run_module
 from tt_torch.config import OP_BY_OP, CompileDepth, CompilerConfig
 from tt_torch.driver.compile import compile_module
 from tt_torch.driver.devices import Device
-from tt_torch.driver.onnx import identifiers
-from tt_torch.driver.package.loading import LoadedModel, device_for
-from tt_torch.driver.stablehlo import TensorType, in_a_list, input_types, packaged_module
+from tt_torch.driver.onnx import compile_onnx as compile_to_model
+from tt_torch.driver.stablehlo import TensorType, in_a_list, input_types
 from tt_torch.extras import require
 from tt_torch.mlir.onnx import input_names, onnx_to_stablehlo
 from tt_torch.mlir.onnx_given import check_model
@@ -65,10 +64,15 @@ def compile_onnx(
     ONNX packages are not installed.
     """
     config = (compiler_config or CompilerConfig()).for_compilation(of_pytorch=False)
+    if config.compile_depth == CompileDepth.EXECUTE:
+        compiled = compile_to_model(model_proto, config, device=device)
+        types = [(form.shape, form.dtype) for form in compiled.tensor_forms.values()]
+        inputs = dict(zip(input_names(model_proto), types, strict=True))
+        return OnnxProgram(inputs, lambda inputs: in_a_list(compiled(*inputs)))
     check_model(model_proto)
     module, weights = onnx_to_stablehlo(model_proto, config, shapes=shapes)
     inputs = dict(zip(input_names(model_proto), input_types(module), strict=False))  # the weights follow
-    return OnnxProgram(inputs, _runner(model_proto, module, weights, config, device))
+    return OnnxProgram(inputs, _runner(model_proto, module, weights, config))
 
 
 def _runner(
@@ -76,12 +80,8 @@ def _runner(
     module: ir.Module,
     weights: Mapping[str, torch.Tensor],
     config: CompilerConfig,
-    device: Device | None,
 ) -> Run:
-    if config.compile_depth == CompileDepth.EXECUTE:
-        package = packaged_module(module, identifiers(input_names(model)), weights, config)
-        compiled = LoadedModel(package, device or device_for(package, config))
-        return lambda inputs: in_a_list(compiled(*inputs))
+    """What computes the results below the depth EXECUTE."""
     if config.compile_depth == CompileDepth.TTNN_IR:
         compile_module(module, config)
     session = prepare_inference_session(model)
