@@ -98,6 +98,14 @@ FORMS = [
         (randn(2, 4, 5, 6), randn(6, 4, 2, 3)),
         lambda x, w: torch.cat([F.conv2d(x[:1], w[:3]), F.conv2d(x[1:], w[3:])], 1),
     ),
+    Form(
+        "convolution of groups without spatial dimensions",
+        "stablehlo.convolution(%a, %b) dim_numbers = [b, f]x[i, o]->[f, b], window = {} {batch_group_count = 1 : i64,"
+        " feature_group_count = 2 : i64} : (tensor<3x4xf32>, tensor<2x6xf32>) -> ",
+        "6x3xf32",
+        (randn(3, 4), randn(2, 6)),
+        lambda x, w: torch.cat([x[:, :2] @ w[:, :3], x[:, 2:] @ w[:, 3:]], 1).T,
+    ),
 ]
 
 

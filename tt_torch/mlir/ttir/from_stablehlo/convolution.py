@@ -1,4 +1,4 @@
-"""Convolutions of one to three spatial dimensions, with stride, padding, dilation on both sides, and groups."""
+"""Convolutions of at most three spatial dimensions, with stride, padding, dilation on both sides, and groups."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from tt_torch.mlir.ttir.from_stablehlo.matmul import widened
 from tt_torch.mlir.ttir.from_stablehlo.registry import RULES
 from tt_torch.mlir.types import Attrs, Op, Value
 
+MOST_DIMENSIONS = 3  # apart from the batch and the features
+
 
 @RULES.rewrites("stablehlo.convolution")
 def convolution(op: Op, b: Builder) -> Value | None:
@@ -25,23 +27,27 @@ def convolution(op: Op, b: Builder) -> Value | None:
     spatial, kernel, out = (
         list(d) for d in (dims.input_spatial_dimensions, dims.kernel_spatial_dimensions, dims.output_spatial_dimensions)
     )
-    if len(spatial) not in (1, 2, 3):
+    if len(spatial) > MOST_DIMENSIONS:
         return None
-    ones = [1] * len(spatial)
+    ones = [1] * max(1, len(spatial))
     channels_last = [dims.input_batch_dimension, *spatial, dims.input_feature_dimension]
     integers = isinstance(dtype(op.results[0]), ir.IntegerType)
     images, weight = widened(op, b) if integers else op.operands
     x = b("ttir.permute", images, permutation=channels_last)
     filters = [dims.kernel_output_feature_dimension, dims.kernel_input_feature_dimension, *kernel]
     weight = b("ttir.permute", weight, permutation=filters)
+    if not spatial:  # one dimension of size 1
+        batch, features = shape(x)
+        x = b("ttir.reshape", x, shape=[batch, 1, features])
+        weight = b("ttir.reshape", weight, shape=[*shape(weight), 1])
     weight = flip(b, weight, [2 + i for i, turned in enumerate(attrs.ints(op, "window_reversal") or []) if turned])
     x, groups = _groups(op, b, x)
     x = spread(b, x, [1, *(attrs.ints(op, "lhs_dilation") or ones), 1], 0)
-    pads = attrs.ints(op, "padding") or [0, 0] * len(spatial)
+    pads = attrs.ints(op, "padding") or [0, 0] * len(ones)
     x = crop(b, x, [0, 0, *pads, 0, 0])
     stride, dilation = attrs.ints(op, "window_strides") or ones, attrs.ints(op, "rhs_dilation") or ones
     window = {"padding": [max(0, p) for p in pads], "stride": stride, "dilation": dilation, "groups": groups}
-    convolve = _of_integers if integers else (_conv1d, _conv2d, _conv3d)[len(spatial) - 1]
+    convolve = _of_integers if integers else (_conv1d, _conv2d, _conv3d)[len(ones) - 1]
     product = convolve(b, x, weight, window)
     order = [dims.output_batch_dimension, *out, dims.output_feature_dimension]
     product = b("ttir.reshape", product, shape=[shape(op.results[0])[d] for d in order])
