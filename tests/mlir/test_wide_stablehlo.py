@@ -280,10 +280,21 @@ def test_random_float64_stays_below_1() -> None:
         ("broadcast_in_dim", {"shape": [2, 2**50], "dims": [0]}),
         ("reduce", {"body": "system", "dims": [0]}),
         ("dynamic_slice", {"sizes": ["x"]}),
+        ("sort", {"dim": 0, "keys": [[7, False]]}),
+        ("sort", {"dim": 5, "keys": [[0, False]]}),
+        ("top_k", {"k": "x"}),
     ],
 )
 def test_wrong_options_in_a_file(op: str, options: dict[str, Any]) -> None:
-    count = {"bitcast_convert": 1, "broadcast_in_dim": 1}.get(op, 2)
+    count = {"bitcast_convert": 1, "broadcast_in_dim": 1, "top_k": 1}.get(op, 2)
     call = HostCall(f"stablehlo.{op}", options, list(range(count)), 1, [], "model.py:7", "", 0)
     with pytest.raises(KernelError, match=f"{op} at model.py:7 failed on the host"):
         on_host(call, [torch.tensor([3, 4]), torch.tensor(0)][:count])
+
+
+def test_a_convolution_without_groups_in_a_file() -> None:
+    options: dict[str, Any] = {key: [0, 1] for key in ("of_x", "of_kernel", "of_result")}
+    options |= {key: [] for key in ("steps", "base", "dilations", "low", "high", "turned")}
+    call = HostCall("stablehlo.convolution", options | {"groups": 0, "batches": 0}, [0, 1], 1, [], "", "", 0)
+    with pytest.raises(KernelError, match=r"stablehlo.convolution at an unknown line failed on the host: .*zero"):
+        on_host(call, [torch.ones(2, 2, dtype=torch.int64)] * 2)

@@ -15,7 +15,9 @@ from tt_torch.errors import KernelError, PackageError
 from tt_torch.flow import Branch, Flow, HostCall, Loop, Run, Step
 
 # What a function of the host raises for operands or options that a file should not have.
-FAILURES = (RuntimeError, TypeError, ValueError, LookupError, AttributeError, OverflowError, MemoryError)
+FAILURES = (
+    RuntimeError, TypeError, ValueError, LookupError, AttributeError, OverflowError, ZeroDivisionError, MemoryError,
+)  # fmt: skip
 NARROW = (torch.bfloat16, torch.float16)  # LAPACK has no functions for them
 
 
