@@ -55,6 +55,19 @@ SCALARS = [
         lambda x: [c(x, n) for c in COMPARISONS for n in (-1e300, 1e300, 3.5e38, nan)],
         [of(f64, -inf, -3e38, 0.0, 3.4e38, inf, nan)],
     ),
+    *(
+        Exact(
+            f"comparisons of {x.dtype} with {y.dtype}",
+            lambda x, y: [*(c(x, y) for c in COMPARISONS), *(c(y, x) for c in COMPARISONS), x.fmax(y), y.fmin(x)],
+            [x, y],
+        )
+        for x, y in (
+            (of(f16, inf, -0.0, 1.0, 65504, nan), of(bf16, 1e10, 9e-41, 1.0, -7e4, 1)),
+            (of(f16, inf, -0.0, 1.0), at(1e10)),
+            (of(bf16, 0.1, 1.0, inf), at(0.1, dtype=f16)),
+            (of(f16, 0.1, 1.0, inf), of(f32, 0.1, 1.0, 7e4)),
+        )
+    ),
     Exact(
         "arithmetic of float64 and numbers beyond float32",
         lambda x: (x * -1e300, x / 1e300, x % 1e300, torch.addcmul(x, x, x, value=1e300)),

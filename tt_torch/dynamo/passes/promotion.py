@@ -60,7 +60,8 @@ ADDITIONS = {aten.sub.Tensor: aten.add.Tensor, aten.sub.Scalar: aten.add.Scalar}
 
 
 def promote(graph: Graph) -> None:
-    """Converts integers, booleans and numbers to the dtype of the computation. Floats are left to torch-mlir.
+    """Converts integers, booleans and numbers to the dtype of the computation. Floats are left to torch-mlir, unless they
+    are compared.
 
     Raises NumberError for a number that eager PyTorch refuses.
     """
@@ -193,11 +194,14 @@ def _convert(node: Node, names: set[str], dtype: torch.dtype) -> None:
             return given
         if not isinstance(given, Node):
             return CONVERTED.get(dtype, lambda _, number: number_in(number, dtype))(node, given)
-        if value(given).dtype is dtype or value(given).is_floating_point() or value(given).is_complex():
+        floats = value(given).is_floating_point() or value(given).is_complex()
+        if value(given).dtype is dtype or (floats and not compares):
             return given
         with node.graph.inserting_before(node):
             return call(node, prims.convert_element_type.default, given, dtype)
 
+    # torch-mlir would compare bfloat16 with float16 in float16, and float16 with a single float32 in float32.
+    compares = called(node) in COMPARISONS and dtype.is_floating_point
     parameters = [p.name for p in schema(node.target).arguments]
     node.args = tuple(converted(name, given) for name, given in zip(parameters, node.args, strict=False))
     node.kwargs = {name: converted(name, given) for name, given in node.kwargs.items()}
