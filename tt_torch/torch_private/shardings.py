@@ -32,6 +32,7 @@ from tt_torch.torch_private.sharded_dims import WITHOUT_HANDLER, Sharding, scan,
 from tt_torch.torch_private.sharded_masks import has_mask, of_mask
 from tt_torch.torch_private.sharded_norms import HANDLERS, local
 from tt_torch.torch_private.sharded_random import new_of_a_mesh
+from tt_torch.torch_private.sharded_writes import apart, in_place
 from tt_torch.torch_private.tensors import without_modes
 from tt_torch.torch_private.trees import tree_leaves
 
@@ -123,15 +124,15 @@ def _loss_of_logits(
 
 # 2.13.0: without it an op for which PyTorch has no rule would be an error, as gradients of many ops are.
 def _whole_without_rule(of: Any) -> Callable[..., Any]:
-    """Computes ops without a rule with whole tensors. In-place ops and tensors that are given by name are still
-    refused, because DTensor would write to a copy, or would not gather the tensor.
+    """Computes ops without a rule with whole tensors. Tensors that are given by name are still refused, because DTensor
+    would not gather them. For an op in place, see `in_place`.
 
     Changes of shape that the rules refuse are computed with whole tensors, too, if the op may copy. An example is the
     product of more than two dimensions in `nn.MultiheadAttention`, whose batch is not the first dimension and is split
     twice.
     """
 
-    def _propagate_op_sharding_dispatch_slow_path(op_call: Any, args: Any, *given: Any, **named: Any) -> Any:
+    def _propagate_op_sharding_dispatch_slow_path(op_call: Any, args: Any, *given: Any) -> Any:
         if any(map(_is_plain, written(op_call, args[:1], {}))):
             raise MeshError(f"{op_call} writes a DTensor to a plain tensor; give that to distribute_tensor before")
         if op_call in SQUEEZES and _form(given[1].schema).shape != args[0].shape:
@@ -140,19 +141,21 @@ def _whole_without_rule(of: Any) -> Callable[..., Any]:
             return of_mask(op_call, args, given[0])
         if op_call in VIEWS and not args[0].numel():
             return _of_nothing(given[1].schema)
+        if apart(op_call):
+            return in_place(of, op_call, args, *given)
         try:
-            return of(op_call, args, *given, **named)
+            return of(op_call, args, *given)
         except NotImplementedError:
             if not _takes_whole_tensors(op_call):
                 raise
         except RuntimeError:
-            if op_call is aten._unsafe_view.default:
+            if op_call in VIEWS:
                 return _of_a_whole_tensor(given[1].schema)
             if op_call is not aten.bmm.default or not _split_alike(given[1].schema):
                 raise
             return _of_equal_parts(given[1].schema)
         register_sharding(op_call)(partial(_whole, len(schema(op_call).returns)))
-        return of(op_call, args, *given, **named)
+        return of(op_call, args, *given)
 
     part_of_graphs(_propagate_op_sharding_dispatch_slow_path)
     return _propagate_op_sharding_dispatch_slow_path

@@ -1,0 +1,57 @@
+"""Ops that write to a DTensor in place, while this process has a mesh of chips.
+
+PyTorch's rules refuse such an op if its result would be split in another way than the tensor, or has no rule. For some
+ops, they give the tensor the new placements, and its values stay as they were. Here, the result is computed apart, and
+then written to the tensor.
+
+Importing this module imports torch.distributed.tensor.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.distributed.tensor import DTensor, Replicate
+
+from tt_torch.torch_private.ops import OpOverload, is_random, schema
+
+aten = torch.ops.aten
+# The first one sends the new values to where the tensor is. The others change its shape, and write nothing.
+_AS_THEY_ARE = (aten.copy_, aten.squeeze_, aten.unsqueeze_, aten.transpose_, aten.t_, aten.as_strided_)
+
+
+def apart(op: OpOverload) -> OpOverload | None:
+    """The op that computes what an op in place would write to its first argument. None for other ops."""
+    name, overload = schema(op).name.partition("::")[2], schema(op).overload_name or "default"
+    packet = getattr(aten, name.removesuffix("_"), None)
+    if op.namespace != "aten" or not name.endswith("_") or packet is None or is_random(op):
+        return None
+    if op.overloadpacket in _AS_THEY_ARE:
+        return None
+    return getattr(packet, overload if overload in packet.overloads() else "default", None)
+
+
+def _write(result: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    """Gives `x` these values. Only a whole tensor becomes the parts of a sum."""
+    if isinstance(x, DTensor) and isinstance(result, DTensor) and any(p.is_partial() for p in x.placements):
+        result = result.redistribute(placements=[Replicate()] * result.device_mesh.ndim)
+    return x.copy_(result)
+
+
+@torch.no_grad()
+def in_place(of: Any, op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], *rest: Any) -> Any:
+    """What the rules say about an op in place. If they refuse it, or would change the placements of the tensor, the op
+    is computed apart, and the tensor is returned."""
+    x, op_apart = args[0], apart(op)
+    assert op_apart is not None
+    try:
+        made = of(op, args, kwargs, *rest)
+    except (NotImplementedError, RuntimeError):
+        result = op_apart(*args, **kwargs)
+        if result.shape != x.shape or not torch.can_cast(result.dtype, x.dtype):
+            raise  # eager PyTorch refuses it, too
+        return _write(result, x)
+    if not isinstance(x, DTensor) or x.placements == getattr(made.output_spec, "placements", None):
+        return made
+    return _write(op_apart(*args, **kwargs), x)
