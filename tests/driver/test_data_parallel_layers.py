@@ -58,8 +58,6 @@ LAYERS = {
 OFTEN = "linear, embedding, conv2d, transposed, group norm, adaptive max pool, bilinear upsampling, attention".split(
     ", "
 )
-# PyTorch refuses their views if the batch, which is their second dimension, is split twice.
-SPLIT_ONCE = ("attention", "transformer")
 
 
 class Twice(nn.Module):
@@ -126,7 +124,7 @@ def check_plain(name, mesh):
 
 def check_distributed(name, compiled):
     layer, x = example(name)
-    mesh = init_device_mesh("tt", (4,) if name in SPLIT_ONCE else (2, 2))
+    mesh = init_device_mesh("tt", (2, 2))
     parallel, weight = distribute_module(copy.deepcopy(layer), mesh), torch.randn_like(copy.deepcopy(layer)(x))
     split = distribute_tensor(x, mesh, [Shard(0)] * mesh.ndim)
     run = torch.compile(parallel, backend="tt") if compiled else parallel
@@ -151,7 +149,7 @@ def test_a_distributed_layer(name, recwarn):
     assert [w for w in recwarn if "/tt_torch/" in w.filename] == []  # Dynamo compiles no function of ours
 
 
-@pytest.mark.parametrize("name", [name for name in LAYERS if "norm" in name or name in SPLIT_ONCE])
+@pytest.mark.parametrize("name", [name for name in LAYERS if "norm" in name or name in ("attention", "transformer")])
 def test_an_eager_distributed_layer(name):
     check_distributed(name, compiled=False)
 

@@ -46,7 +46,7 @@ from torch.testing._internal.distributed.fake_pg import (
 )
 
 from tt_torch.errors import CollectiveError, MeshError
-from tt_torch.torch_private import checkpoints, rank_states, shardings
+from tt_torch.torch_private import checkpoints, rank_states, shardings, strided_parts
 from tt_torch.torch_private.chips import (
     EXCHANGES,
     MIXED,
@@ -282,16 +282,6 @@ def _exchanged(of: Any) -> Any:
     return classmethod(__torch_dispatch__)
 
 
-# 2.13.0: without it the size of a part would be an unknown number in a traced graph, and products of three dimensions
-# whose second one is split would be refused.
-def _same_on_all(of: Any) -> Any:
-    def _local_shard_size(sharded_indices: list[torch.Tensor], rank: Any) -> Any:
-        sizes = {len(indices) for indices in sharded_indices}
-        return sizes.pop() if len(sizes) == 1 else of(sharded_indices, rank)
-
-    return staticmethod(_local_shard_size)
-
-
 # 2.13.0: without it a tensor of integers that all chips have, beside a sum over the chips, would become floats, because
 # each chip would have a quotient of it.
 def _on_one_chip(of: Any) -> Any:
@@ -321,7 +311,6 @@ def _and_of_the_same_parts(of: Any) -> Callable[..., bool]:
 _PATCHES: Sequence[tuple[Any, str, Callable[[Any], Any]]] = (
     (Shard, "_shard_tensor", _split_here),
     (_StridedShard, "_shard_tensor", _split_here),
-    (_StridedShard, "_local_shard_size", _same_on_all),
     (Partial, "_partition_value", _on_one_chip),
     (DTensor, "full_tensor", _one_value),
     (meta_utils, "_grad_context_compatible", _and_of_the_same_parts),
@@ -330,6 +319,7 @@ _PATCHES: Sequence[tuple[Any, str, Callable[[Any], Any]]] = (
     (AOTDispatchAutograd, "process_runtime_tangent", _also_of_each_chip),
     *rank_states.PATCHES,
     *shardings.PATCHES,
+    *strided_parts.PATCHES,
     *((_LocalDeviceMesh, name, _of_all_chips_or_one) for name in _PATCHED_DEVICE_MESH_METHODS),
 )
 
