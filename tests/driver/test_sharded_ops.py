@@ -273,3 +273,20 @@ def test_a_sum_over_chips_gets_no_parts_of_unequal_sizes(compiled):
     )
     assert found.placements == (Replicate(), Shard(1))
     torch.testing.assert_close(whole(found), function(x))
+
+
+def test_eager_ops_after_a_program_of_them():
+    """What PyTorch keeps of a plan must not be that of a captured graph, in which one chip stands for all."""
+    mesh, x, places = init_device_mesh("tt", (2, 2)), torch.randn(16, 8), torch.randint(16, (8,))
+
+    def function(x, places):
+        return torch.gather(x, 0, places.reshape(1, -1)) * 2
+
+    expected = with_gradient(lambda x: function(x, places), x)
+    split = distribute_tensor(places, mesh, [Replicate(), Shard(0)])
+    for run, to in (
+        (torch.compile(function, backend="tt"), [Shard(0), Replicate()]),
+        (function, [Replicate(), Shard(0)]),
+    ):
+        found = with_gradient(lambda x, run=run: run(x, split).full_tensor(), distribute_tensor(x, mesh, to))
+        torch.testing.assert_close(found, expected)

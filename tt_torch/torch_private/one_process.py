@@ -35,6 +35,7 @@ from torch.distributed._local_tensor import (
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.tensor import DTensor
 from torch.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta  # 2.13.0: for of_first_chip
+from torch.distributed.tensor.debug import _clear_sharding_prop_cache  # 2.13.0: for as_one_chip
 from torch.distributed.tensor.placement_types import (
     Partial,
     Replicate,
@@ -98,12 +99,16 @@ _before: list[tuple[Any, str, Any]] = []  # what the patches have replaced
 _undo: list[Callable[[], None]] = []
 
 
-# 2.13.0: without it a captured graph would have the numbers of the first chip as constants.
+# 2.13.0: without it a captured graph would have the numbers of the first chip as constants. Without the end of it, eager
+# ops would find plans of the graph, whose meshes are stand-ins: each chip would then split tensors as the first one.
 @contextmanager
 def as_one_chip() -> Iterator[None]:
     """A context in which DTensor traces what any chip does, as seen from the first chip."""
     with without_modes(), RUNNING[-1].disable(), config.patch(compile_on_one_rank=True):
-        yield
+        try:
+            yield
+        finally:
+            _clear_sharding_prop_cache()
 
 
 def whole_mesh(x: DTensor) -> tuple[int, ...]:
