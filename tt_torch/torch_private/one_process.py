@@ -99,8 +99,8 @@ _before: list[tuple[Any, str, Any]] = []  # what the patches have replaced
 _undo: list[Callable[[], None]] = []
 
 
-# 2.13.0: without it a captured graph would have the numbers of the first chip as constants. Without the end of it, eager
-# ops would find plans of the graph, whose meshes are stand-ins: each chip would then split tensors as the first one.
+# 2.13.0: without it a captured graph would have the numbers of the first chip as constants. Without its end, eager ops
+# would find plans of the graph, whose meshes are stand-ins: each chip would then split tensors as the first one does.
 @contextmanager
 def as_one_chip() -> Iterator[None]:
     """A context in which DTensor traces what any chip does, as seen from the first chip."""

@@ -29,6 +29,7 @@ from tt_torch.torch_private.marks import part_of_graphs
 from tt_torch.torch_private.moved_views import after_write, of_moved
 from tt_torch.torch_private.ops import OpOverload, is_random, schema, written
 from tt_torch.torch_private.sharded_dims import WITHOUT_HANDLER, Sharding, scan, scans, select_gradient
+from tt_torch.torch_private.sharded_lookups import is_masked, look_up
 from tt_torch.torch_private.sharded_masks import has_mask, of_mask
 from tt_torch.torch_private.sharded_norms import HANDLERS, local
 from tt_torch.torch_private.sharded_random import new_of_a_mesh
@@ -144,7 +145,8 @@ def _whole_without_rule(of: Any) -> Callable[..., Any]:
         if apart(op_call):
             return in_place(of, op_call, args, *given)
         try:
-            return of(op_call, args, *given)
+            made = of(op_call, args, *given)
+            return look_up(op_call, args, made) if is_masked(op_call, made) else made
         except NotImplementedError:
             if not _takes_whole_tensors(op_call):
                 raise
