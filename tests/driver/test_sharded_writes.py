@@ -74,8 +74,8 @@ def test_writes_in_place(name: str, seed: int) -> None:
 def test_what_eager_pytorch_refuses_is_refused() -> None:
     mesh = init_device_mesh("tt", (4,))
     x = distribute_tensor(torch.arange(8), mesh, [Shard(0)])
-    with pytest.raises(RuntimeError, match="Promotion of int.add/sub_.float. in in-place ops"):
+    with pytest.raises(RuntimeError, match=r"Promotion of int.add/sub_\(float\) in in-place ops"):
         x.add_(torch.rand(8, device="tt"))
-    with pytest.raises(RuntimeError, match="output with shape .* doesn't match the broadcast shape"):
+    with pytest.raises(RuntimeError, match=r"output with shape .* doesn't match the broadcast shape"):
         x.mul_(torch.ones(2, 8, dtype=torch.int64, device="tt"))
     assert torch.equal(x.full_tensor().cpu(), torch.arange(8))

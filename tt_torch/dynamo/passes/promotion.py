@@ -60,8 +60,8 @@ ADDITIONS = {aten.sub.Tensor: aten.add.Tensor, aten.sub.Scalar: aten.add.Scalar}
 
 
 def promote(graph: Graph) -> None:
-    """Converts integers, booleans and numbers to the dtype of the computation. Floats are left to torch-mlir, unless they
-    are compared.
+    """Converts integers, booleans and numbers to the dtype of the computation. Floats are left to torch-mlir, unless
+    they are compared.
 
     Raises NumberError for a number that eager PyTorch refuses.
     """
