@@ -41,3 +41,15 @@ def test_log_names_each_op_once(forks: Server):
     code = "import torch\nfor _ in range(3): torch.linalg.qr(torch.eye(2, device='tt'))"
     done = forks.run("-c", code, env={**os.environ, "TT_TORCH_LOG": "fallback"})
     assert done.stderr.count(f"{OP} has no kernel on the device and runs on the CPU") == 1
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64, torch.uint8, torch.float32])
+def test_histograms_take_integers_as_on_gpus(dtype: torch.dtype) -> None:
+    """Transformers counts the tokens of each expert in this way on all devices but the CPU."""
+    torch.tt.clear_fallback_counts()
+    for bins in (2, 8, 61):
+        x = torch.randint(bins + 3, (200,)).to(dtype)
+        found = torch.histc(x.to("tt"), bins=bins, min=0, max=bins - 1)
+        assert found.dtype == dtype and found.is_tt
+        assert found.tolist() == [int((x == number).sum()) for number in range(bins)]
+    assert torch.tt.fallback_counts() == {"aten::histc": 3}

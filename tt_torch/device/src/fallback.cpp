@@ -34,17 +34,30 @@ void count(const std::string& op) {
     std::cerr << "tt_torch: " + op + " has no kernel on the device and runs on the CPU\n";
 }
 
-void fall_back(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
-  const std::string name = toString(op.operator_name());
+void require_allowed(const std::string& name) {
   TORCH_CHECK_NOT_IMPLEMENTED(
       !is_forbidden(), name,
       " has no kernel on device tt, and TT_TORCH_FALLBACK=error does not allow it to run "
       "on the CPU; unset the variable, or move the operands to the CPU for this op");
   count(name);
+}
+
+void fall_back(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  require_allowed(toString(op.operator_name()));
   at::native::cpu_fallback(op, stack);
 }
 
+// The kernel of the CPU takes no integers, and those of GPUs do. Transformers counts tokens per expert so.
+at::Tensor histc(const at::Tensor& x, int64_t bins, const at::Scalar& low, const at::Scalar& high) {
+  require_allowed("aten::histc");
+  const bool counts_integers = c10::isIntegralType(x.scalar_type(), /*includeBool=*/false);
+  const at::Tensor host = counts_integers ? x.cpu().to(at::kDouble) : x.cpu();
+  return at::histc(host, bins, low, high).to(x.options());
+}
+
 TORCH_LIBRARY_IMPL(_, PrivateUse1, m) { m.fallback(torch::CppFunction::makeFromBoxedFunction<&fall_back>()); }
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) { m.impl("histc", histc); }
 
 void refuse_quantized(const c10::OperatorHandle& op, torch::jit::Stack*) {
   TORCH_CHECK_NOT_IMPLEMENTED(false, toString(op.operator_name()),
