@@ -124,6 +124,9 @@ def test_meshes_that_do_not_fit_are_errors():
         tt_torch.compile_model(model, (x,), options={"automatic_parallelization": True})
     with pytest.raises(ConfigError, match="mesh_shape"):
         tt_torch.compile_model(model, (x,), mesh=(2, 2, 2))
+    for mesh in (8, "tt"):
+        with pytest.raises(ConfigError, match="it takes two positive integers"):
+            tt_torch.compile_model(model, (x,), mesh=mesh)
     with pytest.raises(ShardingError, match="no input of the graph has one"):
         tt_torch.compile_model(lambda x: x + 1, (torch.tensor(1.0),), mesh=(2,))
     init_device_mesh("tt", (2,))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TypeAlias, overload
+from typing import Any, TypeAlias, overload
 
 import torch
 from torch.distributed.device_mesh import DeviceMesh
@@ -256,11 +256,11 @@ def _for_one_binary(config: CompilerConfig | None, options: Options, mode: str |
 
 
 def _on_mesh(options: BackendOptions, mesh: DeviceMesh | Sequence[int] | None) -> BackendOptions:
-    """The options for a mesh of chips. Raises ConfigError for a mesh that has more than two dimensions."""
+    """The options for a mesh of chips. Raises ConfigError for what is no mesh of one or two dimensions."""
     if mesh is None:
         return options
-    shape = tuple(mesh.shape if isinstance(mesh, DeviceMesh) else mesh)
-    given = (1, *shape) if len(shape) == 1 else shape
+    shape = mesh.shape if isinstance(mesh, DeviceMesh) else mesh
+    given: Any = (1, *shape) if isinstance(shape, Sequence) and len(shape) == 1 else shape
     config = options.compiler_config.frozen(mesh_shape=given, automatic_parallelization=given != (1, 1))
     return dataclasses.replace(options, compiler_config=config)
 
