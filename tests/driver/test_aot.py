@@ -102,7 +102,7 @@ def test_the_error_of_a_graph_break_names_its_line_and_not_dynamos_internals() -
     assert "`print`" in reason and line.startswith(f"  at {__file__}:") and "`tt-torch explain`" in advice
 
 
-@pytest.mark.parametrize("function", [torch.nonzero, lambda x: x[x > 0]])
+@pytest.mark.parametrize("function", [torch.nonzero, lambda x: x[x > 0], torch.combinations])
 def test_shapes_that_depend_on_values_are_refused(function: Callable[[torch.Tensor], torch.Tensor]) -> None:
     with pytest.raises(CompileError, match="depends on values"):
         tt_torch.compile_model(function, (torch.tensor([1.0, 0.0, 3.0]),))

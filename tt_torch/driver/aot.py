@@ -50,6 +50,7 @@ from tt_torch.torch_private.dynamo import Unsupported, UserError
 from tt_torch.torch_private.graph_breaks import line_and_reason
 from tt_torch.torch_private.modes import without_modes
 from tt_torch.torch_private.tensors import storage_of
+from tt_torch.torch_private.tracing import PendingUnbackedSymbolNotFound
 
 WeightSource: TypeAlias = str | Path | Sequence[str | Path]  # "keep", "move", or safetensors files
 
@@ -303,6 +304,8 @@ def _captured(model: Model, call: Call) -> Capture:
         stopped = f"the model cannot be captured as one graph: {reason}\n  at {line or 'an unknown line'}"
         advice = "torch.compile with tt_torch.backend accepts models of several graphs"
         raise CompileError(f"{stopped}\n  {advice}; `tt-torch explain` lists them") from failure
+    except PendingUnbackedSymbolNotFound as failure:
+        raise CompileError(f"a shape depends on values: {failure}") from failure
     if capture is None:
         raise CompileError("nothing was compiled: the model computes no tensor")
     if capture.reads_values:

@@ -113,8 +113,9 @@ QUIRKS = (
     Quirk(re.compile("as_strided_scatter"), _is_expanded),
     # Known, too: in bfloat16, the kernel for images keeps 16 bits of the positions.
     Quirk(re.compile("grid_sampl"), _is_far_and_narrow),
-    # The kernel computes x * (weight / deviation) - mean * (weight / deviation), where two terms are infinite.
-    Quirk(re.compile("(group|batch|instance)_norm"), _is_not_finite),
+    # The kernel computes x * (weight / deviation) - mean * (weight / deviation), where two terms are infinite. The mean
+    # of a row with an infinity is NaN for some lengths of the row.
+    Quirk(re.compile("(group|batch|instance|layer)_norm"), _is_not_finite),
     # It is 0 for a first operand that is denormal, but the limit is 1.
     Quirk(re.compile("igamma|gammainc"), _has_denormals),
     # When a norm subtracts the mean from a denormal number, only a rounding error remains.

@@ -9,11 +9,13 @@ from torch._inductor.inductor_prims import fma  # 2.13.0: without it addcmul wit
 from torch.fx.experimental.proxy_tensor import make_fx  # 2.13.0: without it a graph cannot be traced with other inputs
 from torch.fx.experimental.symbolic_shapes import (
     GuardOnDataDependentSymNode,  # 2.13.0: without it shapes that depend on values look like an error of ours
+    PendingUnbackedSymbolNotFound,  # 2.13.0: the same, where an op selects elements in several steps
     has_free_symbols,  # 2.13.0: without it symbolic strides would be treated as numbers
 )
 
 __all__ = [
     "GuardOnDataDependentSymNode",
+    "PendingUnbackedSymbolNotFound",
     "fma",
     "get_decompositions",
     "has_free_symbols",
