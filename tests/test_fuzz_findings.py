@@ -104,5 +104,5 @@ def test_a_wrong_number_on_chips_is_found(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_what_dtensor_does_not_do_is_refused() -> None:
     split = Split((1, 2), {"x": (None, 0)})
-    assert wrong(replace(program("x.cumsum_(0)", x=torch.ones(4)), split=split), "mesh-eager") == check.REFUSED
+    assert wrong(replace(program("x.t_()", x=torch.ones(4, 2)), split=split), "mesh-eager") == check.REFUSED
     assert wrong(replace(program("x + 1", x=torch.ones(3)), split=split), "mesh") == check.REFUSED

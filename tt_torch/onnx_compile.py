@@ -65,7 +65,7 @@ def compile_onnx(
     """
     config = (compiler_config or CompilerConfig()).for_compilation(of_pytorch=False)
     if config.compile_depth == CompileDepth.EXECUTE:
-        compiled = compile_to_model(model_proto, config, device=device)
+        compiled = compile_to_model(model_proto, config, shapes=shapes, device=device)
         types = [(form.shape, form.dtype) for form in compiled.tensor_forms.values()]
         inputs = dict(zip(input_names(model_proto), types, strict=True))
         return OnnxProgram(inputs, lambda inputs: in_a_list(compiled(*inputs)))

@@ -26,7 +26,7 @@ WRITES: dict[str, Callable[..., torch.Tensor]] = {
     "index_reduce_": lambda x, y, at, row, dim: x.index_reduce_(dim, row, y, "prod"),
     "put_": lambda x, y, at, row, dim: x.put_(row, y[0]),
     "cumsum_": lambda x, y, at, row, dim: x.cumsum_(dim),
-    "cumprod_": lambda x, y, at, row, dim: x.cumprod_(dim),
+    "products so far": lambda x, y, at, row, dim: x.cumprod_(dim),
     "floor_divide_": lambda x, y, at, row, dim: x.floor_divide_(y),
     "masked_fill_": lambda x, y, at, row, dim: x.masked_fill_(y > 0, 2.0),
     "masked_scatter_": lambda x, y, at, row, dim: x.masked_scatter_(y > 0, y),

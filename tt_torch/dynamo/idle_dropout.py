@@ -21,7 +21,7 @@ def without_idle_dropout(gm: GraphModule) -> GraphModule:
         return gm
     gm = copied(gm)
     for node in filter(_is_idle, list(gm.graph.nodes)):
-        (operand,) = node.all_input_nodes
+        operand = node.all_input_nodes[0]  # the probability may be another one
         operand.meta["copies"] = [*operand.meta.get("copies", ()), *map(storage_of, examples(node))]
         node.replace_all_uses_with(operand)
         gm.graph.erase_node(node)
