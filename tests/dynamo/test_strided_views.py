@@ -44,6 +44,12 @@ WAYS: dict[str, Callable[[torch.Tensor], object]] = {
         x.t().copy_(x.t().exp()),
         x.as_strided((3, 2), (8, 1), 5) + 1,
     )[3],
+    "a copy of a view with gaps": lambda x: (
+        copy := (view := x.as_strided((2, 2), (3, 1))).contiguous(),
+        view.clamp_(0, 1),
+        copy.neg_(),
+    )[0],
+    "a flat copy of a view with gaps": lambda x: (flat := x[::2, :3].reshape(-1), x.fill_(2), flat.mul_(3))[0],
     "a permuted input": lambda x: ((y := x.t()).unsqueeze(0).zero_(), y.as_strided((2, 2), (9, 1)).fill_(1), y + 0)[2],
     "a write to a copy": lambda x: (y := torch.linalg.qr(x)[0], y.ravel().add_(100))[0],
     "an input": lambda x: (x.t().as_strided((4,), (2,)).mul_(3), x),

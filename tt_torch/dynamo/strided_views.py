@@ -32,12 +32,17 @@ def in_memory_of_eager(gm: GraphModule) -> GraphModule:
     An input has its strides, but a write to a view of it, as in `x.t().fill_(4)`, gives it others in the functional
     graph. So it is written to itself before a later call by strides."""
     changed = {storage_of(x) for node in gm.graph.nodes for target in written_by(node) for x in examples(target)}
-    if not any(_owner(node, changed) for node in gm.graph.nodes):
+    if not any(_owner(node, changed) or _is_copy(node, changed) for node in gm.graph.nodes):
         return gm
     gm = copied(gm)
     for node in gm.graph.nodes:
         if called(node) is aten.fill_diagonal_ and _owner(node, changed) and _names_elements(node):
             _write_to_diagonal(node)
+    for node in [node for node in gm.graph.nodes if _is_copy(node, changed)]:
+        with gm.graph.inserting_before(node):
+            copy = gm.graph.call_method("clone", (_first(node),), {"memory_format": torch.contiguous_format})
+        copy.meta = dict(node.meta)
+        node.replace_input_with(_first(node), copy)
     for node in list(gm.graph.nodes):
         if (owner := _owner(node, changed)) and _is_given(owner):
             _write_to_itself(owner, node)
@@ -67,6 +72,15 @@ def _owner(node: Node, changed: Collection[int]) -> Node | None:
 
 def _is_given(node: Node) -> bool:
     return node.op in ("placeholder", "get_attr")
+
+
+def _is_copy(node: Node, changed: Collection[int]) -> bool:
+    """Whether a `contiguous` or the like gives a copy of memory to which the graph writes. In the functional graph, a
+    view with gaps, as of `as_strided`, may have none, and then the result would be a view of it."""
+    if called(node) not in VIEW_OR_COPY:
+        return False
+    of_operand = {*map(storage_of, examples(_first(node)))}
+    return bool(of_operand & set(changed)) and not of_operand & {*map(storage_of, examples(node))}
 
 
 def _first(node: Node) -> Node:
