@@ -81,7 +81,7 @@ def _runner(
     weights: Mapping[str, torch.Tensor],
     config: CompilerConfig,
 ) -> Run:
-    """What computes the results below the depth EXECUTE."""
+    """Returns the function that computes the results below the depth EXECUTE."""
     if config.compile_depth == CompileDepth.TTNN_IR:
         compile_module(module, config)
     session = prepare_inference_session(model)

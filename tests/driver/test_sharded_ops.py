@@ -276,7 +276,7 @@ def test_a_sum_over_chips_gets_no_parts_of_unequal_sizes(compiled):
 
 
 def test_eager_ops_after_a_program_of_them():
-    """What PyTorch keeps of a plan must not be that of a captured graph, in which one chip stands for all."""
+    """PyTorch keeps the plans of eager ops. It must not keep those of a graph, in which one chip stands for all."""
     mesh, x, places = init_device_mesh("tt", (2, 2)), torch.randn(16, 8), torch.randint(16, (8,))
 
     def function(x, places):

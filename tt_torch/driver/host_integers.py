@@ -312,8 +312,9 @@ def _convolution(
     groups: int,
     batches: int,
 ) -> Array:
-    """`of_x` and `of_result` have the positions of the batch, of the features and of the others; `of_kernel` has those
-    of the output and the input features, and of the others."""
+    """A convolution of integers. `of_x` and `of_result` are positions of dimensions: first the batch, then the
+    features, then the spatial ones. In `of_kernel`, the output features are first, then the input features, then the
+    spatial ones."""
     x, kernel = x.transpose(of_x), np.flip(kernel.transpose(of_kernel), tuple(2 + i for i in turned))
     x = _pad(x, _number(x, 0), [0, 0, *low], [0, 0, *high], [0, 0, *(n - 1 for n in base)])
     batch, features, *sizes = x.shape

@@ -118,35 +118,34 @@ def _is_dense(value: torch.Tensor, order: Sequence[int]) -> bool:
     return True
 
 
-def _copies(owner: Node, after: Node) -> list[Node]:
-    """A copy of a tensor in its strides, and the steps to it, behind a node. There is none for a tensor with gaps."""
+def _copied_behind(after: Node, owner: Node) -> Node | None:
+    """A copy of a tensor in its strides, behind a node. There is none for a tensor with gaps."""
     value = owner.meta["example_value"]
     order = memory_order(value)
     if not _is_dense(value, order):
-        return []
+        return None
     steps: list[tuple[str, tuple[object, ...], Arguments]] = [("clone", (), {"memory_format": torch.contiguous_format})]
     if order != sorted(order):
         steps = [("permute", (order,), {}), *steps, ("permute", ([order.index(d) for d in sorted(order)],), {})]
-    made, copy = [], owner
+    copy = owner
     for method, args, named in steps:
         with owner.graph.inserting_after(after):
             after = copy = owner.graph.call_method(method, (copy, *args), named)
         copy.meta = dict(owner.meta)
-        made.append(copy)
-    return made
+    return copy
 
 
 def _copy_after(owner: Node) -> None:
     """Puts a copy in the place of a result. A result that eager PyTorch leaves with gaps stays as it is."""
     readers = list(owner.users)
-    if made := _copies(owner, owner):
+    if copy := _copied_behind(owner, owner):
         for reader in readers:
-            reader.replace_input_with(owner, made[-1])
+            reader.replace_input_with(owner, copy)
 
 
 def _write_to_itself(given: Node, reader: Node) -> None:
     """Writes a copy of an input to it, before a call that reads it by strides. `copy_` would keep its strides."""
-    if made := _copies(given, reader.prev):
+    if copy := _copied_behind(reader.prev, given):
         with given.graph.inserting_before(reader):
-            written = given.graph.call_function(aten.alias_copy.out, (made[-1],), {"out": given})
+            written = given.graph.call_function(aten.alias_copy.out, (copy,), {"out": given})
         written.meta = dict(given.meta)

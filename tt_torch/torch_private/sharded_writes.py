@@ -41,8 +41,12 @@ def _write(result: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
 
 @torch.no_grad()
 def in_place(of: Any, op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], *rest: Any) -> Any:
-    """What the rules say about an op in place. If they refuse it, or would change the placements of the tensor, the op
-    is computed apart, and the tensor is returned."""
+    """Runs an op in place by PyTorch's rules. If the rules refuse it, or would change the placements of the tensor, the
+    op is computed apart, and the tensor is returned.
+
+    The rules refuse by errors of these two types, which have no class of their own. A mistake of the user raises them,
+    too: then the op apart raises it again, or its result does not fit the tensor, and the error of the rules is raised.
+    """
     x, op_apart = args[0], apart(op)
     assert op_apart is not None
     try:
