@@ -27,7 +27,7 @@ _OUT_OF_RANGE = re.compile("out of (DATA )?bounds|out of range|without overflow"
 NO_FINDING = (MATCH, REFUSED, AS_TRACED, IN_DTYPE)
 
 
-def run_seed(seed: int, way: str, length: int, samples: bool = False) -> Record:
+def run_seed(seed: int, way: str, length: int, samples: bool = False, views: bool = False) -> Record:
     """The record of a program. Its verdict is "match", or "refused" if we or PyTorch say that it cannot be compiled.
     It is "as-traced" if PyTorch's own tracing departs from eager in the same way, and "in-dtype" if PyTorch gives these
     results when it computes in the dtype of the device. Otherwise it is "mismatch": then the record has the difference
@@ -35,7 +35,7 @@ def run_seed(seed: int, way: str, length: int, samples: bool = False) -> Record:
     logging.getLogger("torch").setLevel(logging.CRITICAL)  # PyTorch logs each of its refusals
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        program = generate(seed, length, WAYS[way].on_chips, samples)
+        program = generate(seed, length, WAYS[way].on_chips, samples, views)
         if WAYS[way].bf16:
             program = program.in_range_of_bf16()
         found = wrong(program, way)

@@ -41,6 +41,7 @@ def fuzz(
     samples: Annotated[
         bool, typer.Option("--samples", help="programs begin with a call from PyTorch's database of ops")
     ] = False,
+    views: Annotated[bool, typer.Option("--views", help="programs make views of views, and write to them")] = False,
     length: Annotated[int, typer.Option(min=1, max=50, help="largest number of statements")] = 6,
     jobs: Annotated[int, typer.Option("-j", "--jobs", min=1, help="number of worker processes")] = 1,
     timeout: Annotated[float, typer.Option(min=1, help="time limit per program, shrinking included, in seconds")] = 300,
@@ -57,7 +58,7 @@ def fuzz(
         raise typer.BadParameter("give a number of programs or of minutes", param_hint="--count, --minutes")
     os.environ["TT_TORCH_CACHE_SIZE"] = "0"  # each program is compiled, and none is met again
     end = time.monotonic() + 60 * minutes if minutes else float("inf")
-    items = _items(seed, count, end, {"way": way, "length": length, "samples": samples})
+    items = _items(seed, count, end, {"way": way, "length": length, "samples": samples, "views": views})
     verdicts, findings = _compared(items, jobs, timeout, output, sys.stderr if as_json else sys.stdout)
     if as_json:
         print_json({"programs": verdicts.total(), "verdicts": verdicts, "files": findings})

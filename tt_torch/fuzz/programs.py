@@ -19,14 +19,16 @@ from tt_torch.dynamo.types import Result
 from tt_torch.fuzz import meshes
 from tt_torch.fuzz.meshes import Split, random_split
 from tt_torch.fuzz.quirks import undefined
-from tt_torch.fuzz.statements import DTYPES, FAMILIES, REFUSALS, SCALARS, SHAPES, random_input
+from tt_torch.fuzz.statements import DTYPES, FAMILIES, REFUSALS, SCALARS, SHAPES, Families, random_input
 from tt_torch.fuzz.tolerance import memory
 from tt_torch.fuzz.training import train
+from tt_torch.fuzz.views import VIEW_FAMILIES
 
 _SCOPE = {"torch": torch, "inf": float("inf"), "nan": float("nan")}
 _LARGEST = 1 << 14  # elements of a value: programs are to compile and run in a second
 _ATTEMPTS = 20  # choices of operands for a statement, until eager PyTorch accepts one
 _TRAINING = 0.2  # how many programs are also trained
+_WRITES = re.compile(r"\w_\(|\bout=|inplace=True")
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,7 @@ class Program:
         """The program without statements and inputs that its outputs do not need. Writes in place are needed."""
         needed, kept = set(self.outputs), list[Statement]()
         for statement in reversed(self.statements):
-            if statement.result in needed or re.search(r"\w_\(", statement.text):
+            if statement.result in needed or _WRITES.search(statement.text):
                 needed |= {statement.result, *statement.operands}
                 kept.insert(0, statement)
         inputs = {name: value for name, value in self.inputs.items() if name in needed}
@@ -96,9 +98,10 @@ class Program:
         return replace(self, inputs=inputs, statements=tuple(kept), split=split)
 
 
-def generate(seed: int, length: int, on_chips: bool = False, samples: bool = False) -> Program:
+def generate(seed: int, length: int, on_chips: bool = False, samples: bool = False, views: bool = False) -> Program:
     """The program of a seed, with at most `length` statements. If it is for chips, its inputs are split over a mesh.
-    With `samples`, the first statement is a call from PyTorch's database of ops."""
+    With `samples`, the first statement is a call from PyTorch's database of ops. With `views`, most of the other
+    statements make views and write to them."""
     draw = random.Random(seed)
     trains = draw.random() < _TRAINING
     if samples:
@@ -106,17 +109,17 @@ def generate(seed: int, length: int, on_chips: bool = False, samples: bool = Fal
     else:
         inputs = _random_inputs(draw, on_chips)
         if not (trains or on_chips):
-            inputs |= _overlapping(random.Random(f"overlap {seed}"), inputs)
+            inputs |= _overlapping(random.Random(f"overlap {seed}"), inputs, 1 / 4 if views else 1 / 12)
         values, statements = inputs, []
     for _ in range(length - len(statements)):
-        text = _text(draw)
+        text = _text(draw, VIEW_FAMILIES if views else FAMILIES)
         for _ in range(_ATTEMPTS):
             attempt = [*statements, _statement(draw, text, values, f"v{len(statements)}")]
             if (found := _evaluated(inputs, attempt, trains)) is not None:
                 values, statements = found, attempt
                 break
     results = [s.result for s in statements] or list(inputs)
-    outputs = sorted({results[-1], *draw.sample(results, min(3, len(results)))})
+    outputs = sorted({results[-1], *draw.sample(results, min(6 if views else 3, len(results)))})
     split = random_split(seed, inputs) if on_chips else None
     program = Program(inputs, tuple(statements), tuple(outputs), split=split).without_dead_code()
     return replace(program, trains=trains and trainable(program))
@@ -144,10 +147,10 @@ def _sampled(
             return inputs, values, first
 
 
-def _overlapping(draw: random.Random, inputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """One program in twelve gets an input that is a part of another input and shares its memory."""
+def _overlapping(draw: random.Random, inputs: Mapping[str, torch.Tensor], share: float) -> dict[str, torch.Tensor]:
+    """A `share` of the programs gets an input that is a part of another input and shares its memory."""
     whole = [x for x in inputs.values() if x.numel() > 1 and x.dtype not in (torch.float16, torch.float64)]
-    if not whole or draw.random() > 1 / 12:
+    if not whole or draw.random() > share:
         return {}
     x = draw.choice(whole)
     parts = (x[:1], x[-1], x[..., 1:], x.transpose(0, -1), x.select(draw.randrange(x.dim()), 0), x[:])
@@ -234,9 +237,9 @@ def _in_dtype(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     return memory(x).to(dtype).as_strided(x.shape, x.stride(), x.storage_offset())
 
 
-def _text(draw: random.Random) -> str:
-    families = list(FAMILIES.values())
-    _, texts = draw.choices(families, weights=[weight for weight, _ in families])[0]
+def _text(draw: random.Random, families: Families) -> str:
+    chosen = list(families.values())
+    _, texts = draw.choices(chosen, weights=[weight for weight, _ in chosen])[0]
     return draw.choice(texts)
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
 
 import torch
 
@@ -151,21 +152,22 @@ torch.nn.functional.pad({x}, (1, 1), mode='circular') | torch.nn.functional.pad(
 """
 
 
-def _texts(table: str) -> list[str]:
+def texts(table: str) -> list[str]:
     """Entries are separated by " | ", except the operator of that form, which has its operands beside it."""
     joined = " | ".join(table.strip().splitlines()).replace("{x} | {y}", "{x} OR {y}")
     return [text.strip().replace(" OR ", " | ") for text in joined.split(" | ")]
 
 
-FAMILIES = {
-    "elementwise": (6, _texts(_ELEMENTWISE)),
-    "shapes": (3, _texts(_SHAPES)),
-    "reductions": (3, _texts(_REDUCTIONS)),
-    "indexing": (2, _texts(_INDEXING)),
-    "products": (1, _texts(_PRODUCTS)),
-    "functions": (2, _texts(_FUNCTIONS)),
-    "layers": (1, _texts(_LAYERS)),
-    "writes": (2, _texts(_WRITES)),
+Families: TypeAlias = Mapping[str, tuple[float, list[str]]]  # the weight of a family, and its statements
+FAMILIES: Families = {
+    "elementwise": (6, texts(_ELEMENTWISE)),
+    "shapes": (3, texts(_SHAPES)),
+    "reductions": (3, texts(_REDUCTIONS)),
+    "indexing": (2, texts(_INDEXING)),
+    "products": (1, texts(_PRODUCTS)),
+    "functions": (2, texts(_FUNCTIONS)),
+    "layers": (1, texts(_LAYERS)),
+    "writes": (2, texts(_WRITES)),
 }
 # The errors by which eager PyTorch refuses operands and numbers. Another one would be a fault of the table.
 REFUSALS = (
