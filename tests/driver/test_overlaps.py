@@ -60,12 +60,14 @@ def same(ours: Program, eager: Program, rows: Sequence[str]) -> None:
 FIRST_CALLS = [(name, list(ROWS)[(i + j) % len(ROWS)]) for i, name in enumerate(PROGRAMS) for j in (0, 2)]
 
 
+@pytest.mark.filterwarnings("error::tt_torch.driver.partition.HostFallbackWarning")
 @pytest.mark.parametrize(("name", "first"), FIRST_CALLS)
 def test_each_call_writes_to_its_own_places(name: str, first: str) -> None:
     compiled = torch.compile(PROGRAMS[name], backend=tt_torch.backend)
     same(compiled, PROGRAMS[name], [first, *ROWS, first])
 
 
+@pytest.mark.filterwarnings("error::tt_torch.driver.partition.HostFallbackWarning")
 @pytest.mark.parametrize("seed", seeds(4, 10))
 def test_random_programs_of_overlapping_inputs(seed: int) -> None:
     draw = random.Random(seed)
@@ -75,6 +77,38 @@ def test_random_programs_of_overlapping_inputs(seed: int) -> None:
     exec("def run(r, x):\n    " + "\n    ".join([*steps, f"return {results[0]}, {results[1]}"]), scope)
     rows = draw.choices(list(ROWS), k=4)
     same(torch.compile(scope["run"], backend=tt_torch.backend), scope["run"], rows)
+
+
+def copies_to_its_transpose(r: torch.Tensor, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    r.copy_(x.mT)
+    x.view(-1).flatten().add_(1)
+    return (x,)
+
+
+def counts(r: torch.Tensor, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    r.zero_()
+    return x[x.sum(-1).nonzero().flatten()], x.reshape(-1)
+
+
+@pytest.mark.filterwarnings("ignore::tt_torch.driver.partition.HostFallbackWarning")
+@torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True)
+@pytest.mark.parametrize(
+    ("program", "part"),
+    [
+        (copies_to_its_transpose, lambda x: x.mT),
+        (counts, lambda x: x[0]),  # a shape depends on values
+        (lambda r, x: (r.zero_(), x + 1), lambda x: x.unfold(1, 2, 1)),
+        (lambda r, x: (r[:, 0].add_(2), x.reshape(-1)), lambda x: x[1:, None, None, ::2]),
+        (lambda r, x: (r[1].add_(2), x.reshape(-1)), lambda x: x.expand(2, 3, 3)),
+    ],
+)
+def test_an_input_and_a_part_of_it(program: Program, part: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    compiled, seen = torch.compile(program, backend=tt_torch.backend), []
+    for run in (program, compiled):
+        x = torch.arange(1, 10).view(3, 3)
+        results = run(part(x), x)
+        seen.append([*results, x])
+    torch.testing.assert_close(seen[1], seen[0])
 
 
 def test_a_family_of_sizes() -> None:

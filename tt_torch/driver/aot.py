@@ -28,7 +28,7 @@ from tt_torch.driver.arguments import (
     trained,
     unshared,
 )
-from tt_torch.driver.backend import VALUES_DECIDE, compile_captured
+from tt_torch.driver.backend import compile_captured
 from tt_torch.driver.compilation import Compilation, Input, Metadata, Model, by_itself, inputs_of, on_cpu
 from tt_torch.driver.compiled import CompiledFamily, CompiledModel
 from tt_torch.driver.containers import with_tensors
@@ -40,6 +40,7 @@ from tt_torch.driver.overlaps import overlapping
 from tt_torch.driver.package.saving import programs_of
 from tt_torch.driver.program import Program
 from tt_torch.driver.shards import has_shards
+from tt_torch.driver.sizes import VALUES_DECIDE
 from tt_torch.driver.weight_files import assign, weights_in
 from tt_torch.dynamo.tracing import tracing_for_device
 from tt_torch.dynamo.types import Argument, Function, Result

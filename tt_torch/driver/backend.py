@@ -28,7 +28,7 @@ from tt_torch.driver.pending import asynchronous
 from tt_torch.driver.program import Program, Runner
 from tt_torch.driver.report import compiling
 from tt_torch.driver.shards import MeshExecutor, compile_sharded, has_shards
-from tt_torch.driver.sizes import numbers_read, once_per_size, with_examples
+from tt_torch.driver.sizes import VALUES_DECIDE, numbers_read, once_per_size, with_examples
 from tt_torch.driver.stages import compile_in_stages
 from tt_torch.driver.unmatched import tell_idle, tell_unmatched
 from tt_torch.dynamo import input_forms, loop_gradients, lost_gradients, python_kernels, repeated_elements
@@ -64,13 +64,9 @@ from tt_torch.torch_private.aot import (
 )
 from tt_torch.torch_private.dynamo import RestartAnalysis, compiled_within
 from tt_torch.torch_private.graph_breaks import told_of_graph_breaks
-from tt_torch.torch_private.tensors import DataDependentOutputException, DynamicOutputShapeException
-from tt_torch.torch_private.tracing import GuardOnDataDependentSymNode
+from tt_torch.torch_private.tensors import DataDependentOutputException
 
 __all__ = ["BackendOptions", "CompilerConfig", "backend"]
-
-# Errors of a capture in which a shape, a condition or an index is a value of a tensor.
-VALUES_DECIDE = (DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode)
 
 
 @told_of_graph_breaks(tell)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, TypeAlias
@@ -20,11 +21,13 @@ from torch.fx import GraphModule, Node
 
 from tt_torch.driver import variants
 from tt_torch.driver.partition import wholly_on_host
+from tt_torch.driver.sizes import VALUES_DECIDE, with_examples
 from tt_torch.driver.variants import Variants
 from tt_torch.dynamo import facts
 from tt_torch.dynamo.facts import Fact, called
 from tt_torch.dynamo.interface import source
 from tt_torch.dynamo.passes.rewriting import copied
+from tt_torch.dynamo.plain_views import window_of
 from tt_torch.dynamo.types import Argument, Function, Result
 from tt_torch.errors import ArgumentError, MeshError
 from tt_torch.torch_private.aot import TracingContext, tracing, writes_to_inputs
@@ -35,7 +38,10 @@ MANY_OVERLAPS = (
     f"a graph that writes to inputs, or counts from the begin of their memory, had these in more than {variants.MOST} "
     "sets of places, so each new program replaces an old one; pass copies of the inputs"
 )
-NOT_PLAIN = "the graph writes to inputs that overlap in memory, and that need gradients or have several dtypes"
+NOT_PLAIN = (
+    "the graph writes to inputs that overlap in memory, and that need gradients, have several dtypes, have strides as "
+    "of unfold(), or decide about a shape by their values"
+)
 
 
 @dataclass(frozen=True)
@@ -52,8 +58,8 @@ def once_per_overlap(gm: GraphModule, examples: Sequence[object], build: Build, 
     If the graph writes to inputs, one function is made for each way in which the inputs overlap. If the graph counts
     places from the begin of a memory, one function is made for each set of offsets of the inputs.
 
-    Inputs that overlap and need gradients, or have several dtypes, are left to eager PyTorch. If `fallback` is "error",
-    they raise ArgumentError.
+    Inputs that overlap and need gradients, have several dtypes, or have strides that plain views do not make, are left
+    to eager PyTorch. If `fallback` is "error", they raise ArgumentError.
     """
     context = TracingContext.get()
     context.fw_metadata = None  # of another graph, or of none
@@ -155,21 +161,22 @@ def _elements(x: torch.Tensor) -> tuple[int, int]:
 
 
 def _memory(tensors: Sequence[torch.Tensor]) -> tuple[int, int]:
-    """The offset and the size of the part of memory that has all these tensors, in elements."""
-    begins, ends = zip(*(_elements(x) for x in tensors if x.numel()), strict=True)
-    return min(begins), max(ends) - min(begins)
+    """The offset and the size of the part of memory that has the windows of all these tensors, in elements."""
+    found = [window for x in tensors if (window := window_of(x)) and window.size]
+    begin = min(window.begin for window in found)
+    return begin, max(window.begin + window.size for window in found) - begin
 
 
 def _is_plain(tensors: Sequence[torch.Tensor]) -> bool:
     lazy = any(x.requires_grad or x.is_conj() or x.is_neg() for x in tensors)
-    return not lazy and len({x.dtype for x in tensors}) == 1
+    return not lazy and len({x.dtype for x in tensors}) == 1 and all(map(window_of, tensors))
 
 
 def _program(
     gm: GraphModule, examples: Sequence[Argument], groups: Sequence[Group], build: Build, fallback: str
 ) -> Function:
     if all(_is_plain([examples[i] for i in group.positions]) for group in groups):
-        with tracing(TracingContext(FakeTensorMode())):
+        with tracing(TracingContext(FakeTensorMode())), suppress(*VALUES_DECIDE):
             return _in_one_memory(gm, examples, groups, build)
     if fallback == "error":
         raise ArgumentError(f"{NOT_PLAIN}; pass copies, or let eager PyTorch compute it with fallback='host'")
@@ -177,28 +184,28 @@ def _program(
 
 
 def _in_one_memory(gm: GraphModule, examples: Sequence[Argument], groups: Sequence[Group], build: Build) -> Function:
-    """A program that takes one input for each group, with views of it instead of the inputs.
+    """A program that takes one input for each group, with plain views of it instead of the inputs.
 
     The new input takes the place of the group's first input. Tensors without elements take the places of the others.
     """
-    gm = copied(gm)
+    joined, gm = _joined(groups, examples), copied(gm)
     placeholders, parts = gm.graph.find_nodes(op="placeholder"), set[Node]()
     for group in groups:
         begin, _ = _memory([examples[i] for i in group.positions])
         whole = placeholders[group.positions[0]]
         for i in group.positions:
-            x, node = examples[i], placeholders[i]
-            first, end = _elements(x) if x.numel() else (begin, begin)
-            # `as_strided` without an offset counts from its operand. With one, it would count from the caller's memory.
-            with gm.graph.inserting_after(placeholders[-1]):
-                part = gm.graph.call_function(torch.narrow, (whole, 0, first - begin, end - first))
-            with gm.graph.inserting_after(part):
-                view = gm.graph.call_function(torch.as_strided, (part, tuple(x.shape), x.stride()))
-            view.meta = dict(node.meta)
-            parts.add(part)
-            node.replace_all_uses_with(view, delete_user_cb=lambda user: user not in parts)
+            last, view, window = placeholders[-1], whole, window_of(examples[i])
+            assert window
+            first = window.begin - begin if window.size else 0
+            for method, *args in (("narrow", 0, first, window.size), *window.steps):
+                with gm.graph.inserting_after(last):
+                    last = view = gm.graph.call_method(method, (view, *args))
+                if view.args[0] is whole:
+                    parts.add(view)
+            view.meta = dict(placeholders[i].meta)
+            placeholders[i].replace_all_uses_with(view, delete_user_cb=lambda user: user not in parts)
     gm.recompile()
-    run = build(gm, _joined(groups, examples))
+    run = build(with_examples(gm, joined), joined)
     return lambda *inputs: run(*_joined(groups, inputs))
 
 
