@@ -65,12 +65,21 @@ def test_they_are_the_places_of_eager(way: str) -> None:
     torch.testing.assert_close(*inputs)
 
 
-def test_gradients_reach_the_places_of_eager() -> None:
-    def function(x: torch.Tensor) -> torch.Tensor:
-        return x.t().masked_fill(x.t() > 1, 0.5).cumsum(0).as_strided((4, 2), (3, 1)).square().sum()
+def masked(x: torch.Tensor) -> torch.Tensor:
+    return x.t().masked_fill(x.t() > 1, 0.5).cumsum(0).as_strided((4, 2), (3, 1)).square().sum()
 
+
+def written(x: torch.Tensor) -> torch.Tensor:
+    with torch.no_grad():
+        x.t().mul_(2)
+    return x.t().as_strided((4, 2), (3, 1)).square().sum()
+
+
+@pytest.mark.parametrize("function", [masked, written])
+def test_gradients_reach_the_places_of_eager(function: Callable[[torch.Tensor], torch.Tensor]) -> None:
     x = torch.randn(6, 8, generator=torch.Generator().manual_seed(5))
     leaves = [x.clone().requires_grad_() for _ in range(2)]
     function(leaves[0]).backward()
     torch.compile(function, backend="tt")(leaves[1]).backward()
     torch.testing.assert_close(leaves[1].grad, leaves[0].grad)
+    torch.testing.assert_close(leaves[1], leaves[0])

@@ -158,7 +158,7 @@ def _aot(
         return _eager(gm, lost_gradients.REASON, lost_gradients.INSTEAD, config)
     if repeated_elements.writes_to_repeated(gm):
         return _eager(gm, repeated_elements.REASON, repeated_elements.INSTEAD, config)
-    gm = in_memory_of_eager(repeated_elements.with_views(gm))
+    captured, gm = gm, in_memory_of_eager(repeated_elements.with_views(gm))
     guard.SERVER.start()  # it gets ready while the graph is traced
     ours: list[Exception] = []  # our own errors after the capture; they do not send the graph to the host
     compile_one = partial(_compile, config=config, options=options, observer=observer)
@@ -180,7 +180,7 @@ def _aot(
             return once_per_size(gm, numbers, partial(_of_concrete_sizes, options=options, observer=observer))
         if config.fallback == "error" or error in ours:
             raise
-        return wholly_on_host(gm, f"AOTAutograd cannot capture it: {' '.join(str(error).split())}")
+        return wholly_on_host(captured, f"AOTAutograd cannot capture it: {' '.join(str(error).split())}")
 
 
 def _eager(gm: GraphModule, reason: str, instead: str, config: CompilerConfig) -> Function:

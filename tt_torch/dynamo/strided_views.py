@@ -144,8 +144,11 @@ def _copy_after(owner: Node) -> None:
 
 
 def _write_to_itself(given: Node, reader: Node) -> None:
-    """Writes a copy of an input to it, before a call that reads it by strides. `copy_` would keep its strides."""
+    """Writes a copy of an input to it, before a call that reads it by strides. `copy_` would keep its strides.
+
+    The gradient passes by this write, which changes no number."""
     if copy := _copied_behind(reader.prev, given):
         with given.graph.inserting_before(reader):
-            written = given.graph.call_function(aten.alias_copy.out, (copy,), {"out": given})
+            source, target = (given.graph.call_method("detach", (x,)) for x in (copy, given))
+            written = given.graph.call_function(aten.alias_copy.out, (source,), {"out": target})
         written.meta = dict(given.meta)
