@@ -24,6 +24,7 @@ from tt_torch.dynamo.decompositions import (  # noqa: F401  (importing fills the
     ordering,
     polynomials,
     pooling,
+    qr,
     random,
     segments,
     special,

@@ -54,25 +54,25 @@ def _first(found: list[Tensor], x: Tensor) -> Tensor:
     return info.to(torch.int32)
 
 
-def _row(x: Tensor, k: int) -> Tensor:
+def row_of(x: Tensor, k: int) -> Tensor:
     return x.narrow(-2, k, 1)
 
 
-def _column(x: Tensor, k: int) -> Tensor:
+def column_of(x: Tensor, k: int) -> Tensor:
     return x.narrow(-1, k, 1)
 
 
-def _corner(x: Tensor, k: int) -> Tensor:
+def corner_of(x: Tensor, k: int) -> Tensor:
     """Element (k, k) as a matrix of one."""
-    return _column(_row(x, k), k)
+    return column_of(row_of(x, k), k)
 
 
-def _below(x: Tensor, k: int) -> Tensor:
+def rows_from(x: Tensor, k: int) -> Tensor:
     """All rows from k on."""
     return x.narrow(-2, k, x.shape[-2] - k)
 
 
-def _right(x: Tensor, k: int) -> Tensor:
+def columns_from(x: Tensor, k: int) -> Tensor:
     """All columns from k on."""
     return x.narrow(-1, k, x.shape[-1] - k)
 
@@ -86,10 +86,10 @@ def _solve_lower(a: Tensor, b: Tensor, unit: bool) -> Tensor:
     size, rows = a.shape[-1], []
     b = b.expand(torch.broadcast_shapes(a.shape[:-2], b.shape[:-2]) + b.shape[-2:])
     for k in range(size):
-        found = _row(b, 0) if unit else _row(b, 0) / _corner(a, k)
+        found = row_of(b, 0) if unit else row_of(b, 0) / corner_of(a, k)
         rows.append(found)
         if k + 1 < size:
-            b = _below(b, 1) - _below(_column(a, k), k + 1) * found
+            b = rows_from(b, 1) - rows_from(column_of(a, k), k + 1) * found
     return torch.cat(rows, -2)
 
 
@@ -126,13 +126,13 @@ def _cholesky(a: Tensor, upper: bool) -> tuple[Tensor, Tensor]:
     rest, columns, found = (a.mT if upper else a), [], []
     size = a.shape[-1]
     for k in range(size):
-        pivot = _corner(rest, 0)
+        pivot = corner_of(rest, 0)
         found.append(~(pivot > 0))
-        column = _column(rest, 0) / torch.sqrt(pivot)
+        column = column_of(rest, 0) / torch.sqrt(pivot)
         columns.append(torch.constant_pad_nd(column, [0, 0, k, 0]) if k else column)
         if k + 1 < size:
-            under = _below(column, 1)
-            rest = _right(_below(rest, 1), 1) - under * under.mT
+            under = rows_from(column, 1)
+            rest = columns_from(rows_from(rest, 1), 1) - under * under.mT
     if not a.numel():
         return a.clone(), _no_errors(a)
     lower = torch.cat(columns, -1)
@@ -161,7 +161,19 @@ def cholesky_solve(b: Tensor, a: Tensor, upper: bool = False) -> Tensor:
 
 @unrolled(aten.cholesky_inverse.default, "Cholesky")
 def cholesky_inverse(a: Tensor, upper: bool = False) -> Tensor:
-    return cholesky_solve(torch.eye(a.shape[-1], dtype=a.dtype).expand(a.shape), a, upper)
+    """W' W for the inverse W of the lower factor. Row k of W has k + 1 elements that are not zero by its structure. The
+    zeros behind them are not computed with: a NaN or an infinity of the factor would reach more elements than in
+    LAPACK."""
+    lower, size = (a.mT if upper else a), a.shape[-1]
+    info = _first([corner_of(a, k) == 0 for k in range(size)], a)
+    aten._linalg_check_errors(info, "cholesky_inverse", is_matrix=a.dim() == 2)
+    rest, products = a.new_zeros((*a.shape[:-2], size, 0)), []
+    for k in range(size):
+        row = torch.cat([-row_of(rest, 0), torch.ones_like(corner_of(a, k))], -1) / corner_of(lower, k)
+        unknown = [0, size - k - 1]
+        products.append(torch.constant_pad_nd(row.mT * row, unknown * 2))
+        rest = torch.constant_pad_nd(rows_from(rest, 1), [0, 1]) + rows_from(column_of(lower, k), k + 1) * row
+    return torch.stack(products).sum(0) if size else a.clone()
 
 
 # --- LU -------------------------------------------------------------------------------------------
@@ -172,7 +184,7 @@ def _swap(x: Tensor, k: int, other: Tensor) -> Tensor:
     place = torch.arange(x.shape[-2]).unsqueeze(-1)
     hit = place == other
     row = torch.where(hit, x, -torch.inf).amax(-2, keepdim=True)  # a sum would begin with 0.0, and lose a -0.0
-    return torch.where(place == k, row, torch.where(hit, _row(x, k), x))
+    return torch.where(place == k, row, torch.where(hit, row_of(x, k), x))
 
 
 def _eliminate(x: Tensor, steps: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -181,15 +193,15 @@ def _eliminate(x: Tensor, steps: int) -> tuple[Tensor, Tensor, Tensor]:
     rows, columns = torch.arange(x.shape[-2]).unsqueeze(-1), torch.arange(x.shape[-1])
     pivots, found = [], []
     for k in range(steps):
-        sizes = _below(_column(x, k), k).abs()
+        sizes = rows_from(column_of(x, k), k).abs()
         # LAPACK begins with the first element and compares, and no comparison with NaN is true.
         nan = torch.where(rows[: sizes.shape[-2]] == 0, torch.inf, -1)
         largest = torch.where(sizes == sizes, sizes, nan).argmax(-2, keepdim=True) + k
         x = _swap(x, k, largest)
-        pivot, column = _corner(x, k), _column(x, k)
+        pivot, column = corner_of(x, k), column_of(x, k)
         zero = pivot == 0
         factor = column / torch.where(zero, 1, pivot)
-        new = torch.where(columns == k, factor, x - factor * _row(x, k))
+        new = torch.where(columns == k, factor, x - factor * row_of(x, k))
         x = torch.where((rows > k) & (columns >= k), new, x)
         pivots.append(largest)
         found.append(zero)
@@ -280,7 +292,7 @@ def _solve_by_elimination(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor, Tensor,
     a, b = a.expand(batch + a.shape[-2:]), b.expand(batch + b.shape[-2:])
     both, pivots, info = _eliminate(torch.cat([a, b], -1), size)
     packed = both.narrow(-1, 0, size)
-    return _solve(packed, _right(both, size), True), packed, pivots, info
+    return _solve(packed, columns_from(both, size), True), packed, pivots, info
 
 
 @unrolled(aten.linalg_inv_ex.default, "LU")
@@ -305,90 +317,3 @@ def solve_ex(
         packed, pivots, info = _eliminate(a, a.shape[-1])
         x = lu_solve(packed, pivots, right, left=False)
     return x.squeeze(-1) if vectors else x, packed, pivots, info
-
-
-# --- QR -------------------------------------------------------------------------------------------
-
-
-def _size(column: Tensor) -> Tensor:
-    """The Euclidean norm. The squares of a column of 1e20 would be infinite, and those of 1e-25 zero."""
-    if not column.shape[-2]:
-        return column.sum(-2, keepdim=True)
-    largest = column.abs().amax(-2, keepdim=True)
-    parts = column / torch.where(largest == 0, 1, largest)
-    return largest * torch.sqrt((parts * parts).sum(-2, keepdim=True))
-
-
-def _reflector(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """LAPACK's larfg for a column: the new first element (the others become 0), tau, and the vector below its 1."""
-    alpha, tail = _row(x, 0), _below(x, 1)
-    size = _size(tail)
-    none = size == 0
-    beta = torch.where(alpha < 0, 1.0, -1.0) * torch.hypot(alpha, size)
-    tau = torch.where(none, 0, (beta - alpha) / torch.where(none, 1, beta))
-    return torch.where(none, alpha, beta), tau, tail / torch.where(none, 1, alpha - beta)
-
-
-@unrolled(aten.geqrf.default, "QR")
-def geqrf(a: Tensor) -> tuple[Tensor, Tensor]:
-    rest, frames, taus = a, [], []
-    steps = min(a.shape[-2:])
-    for _ in range(steps):
-        beta, tau, vector = _reflector(_column(rest, 0))
-        full = torch.cat([torch.ones_like(beta), vector], -2)
-        others = _right(rest, 1)
-        if others.shape[-1]:
-            others = others - tau * full * (full.mT @ others)
-        frames.append((torch.cat([beta, vector], -2), _row(others, 0)))
-        taus.append(tau.squeeze(-1))
-        rest = _below(others, 1)
-    if not steps:
-        return a.clone(), a.new_empty((*a.shape[:-2], 0))
-    for column, row in reversed(frames):
-        rest = torch.cat([column, torch.cat([row, rest], -2)], -1)
-    return rest, torch.cat(taus, -1)
-
-
-def _reflect(packed: Tensor, tau: Tensor, x: Tensor, k: int) -> Tensor:
-    """Applies reflection k of a packed factorization to the rows from k on, which x is. LAPACK does not apply it to the
-    rows above them: these keep their values beside an infinite vector, and it leaves out what changes nothing."""
-    below, factor = _below(_column(packed, k), k + 1), tau.narrow(-1, k, 1).unsqueeze(-1)
-    vector = torch.cat([torch.ones_like(factor), below], -2)
-    return torch.where(factor == 0, x, x - factor * vector * (vector.mT @ x))
-
-
-@unrolled(aten.linalg_householder_product.default, "QR")
-def householder_product(packed: Tensor, tau: Tensor, columns: int | None = None) -> Tensor:
-    """The first columns of the product of the reflections, as many as `packed` has if `columns` does not say it. It
-    grows by one row and one column with each reflection, from the last to the first one."""
-    steps, (rows, width) = tau.shape[-1], packed.shape[-2:]
-    width = width if columns is None else columns
-    x = torch.eye(rows - steps, width - steps, dtype=packed.dtype).expand(*packed.shape[:-2], -1, -1)
-    for k in reversed(range(steps)):
-        below, factor = _below(_column(packed, k), k + 1), tau.narrow(-1, k, 1).unsqueeze(-1)
-        first = torch.cat([1 - factor, -factor * below], -2)
-        rest = [_reflect(packed, tau, torch.constant_pad_nd(x, [0, 0, 1, 0]), k)] if x.shape[-1] else []
-        x = torch.cat([first, *rest], -1)
-    return x if steps else x.clone()
-
-
-@unrolled(aten.ormqr.default, "QR")
-def ormqr(packed: Tensor, tau: Tensor, x: Tensor, left: bool = True, transpose: bool = False) -> Tensor:
-    """x Q is the transpose of Q' x'."""
-    if not left:
-        return ormqr(packed, tau, x.mT, True, not transpose).mT
-    steps = range(tau.shape[-1]) if x.numel() else range(0)
-    for k in steps if transpose else reversed(steps):
-        x = torch.cat([x.narrow(-2, 0, k), _reflect(packed, tau, _below(x, k), k)], -2)
-    return x if steps else x.clone()
-
-
-@unrolled(aten.linalg_qr.default, "QR")
-def qr(a: Tensor, mode: str = "reduced") -> tuple[Tensor, Tensor]:
-    rows, columns = a.shape[-2:]
-    count = rows if mode == "complete" else min(rows, columns)
-    packed, tau = geqrf(a)
-    r = packed.narrow(-2, 0, count).triu()
-    if mode == "r":
-        return a.new_empty([0]), r
-    return householder_product(packed, tau, count), r
