@@ -18,7 +18,7 @@ import torch
 from tt_torch.dynamo.types import Result
 from tt_torch.fuzz import meshes
 from tt_torch.fuzz.meshes import Split, random_split
-from tt_torch.fuzz.quirks import undefined
+from tt_torch.fuzz.quirks import WRITES, undefined
 from tt_torch.fuzz.statements import DTYPES, FAMILIES, REFUSALS, SCALARS, SHAPES, Families, random_input
 from tt_torch.fuzz.tolerance import memory
 from tt_torch.fuzz.training import train
@@ -28,7 +28,6 @@ _SCOPE = {"torch": torch, "inf": float("inf"), "nan": float("nan")}
 _LARGEST = 1 << 14  # elements of a value: programs are to compile and run in a second
 _ATTEMPTS = 20  # choices of operands for a statement, until eager PyTorch accepts one
 _TRAINING = 0.2  # how many programs are also trained
-_WRITES = re.compile(r"\w_\(|\bout=|inplace=True")
 
 
 @dataclass(frozen=True)
@@ -90,7 +89,7 @@ class Program:
         """The program without statements and inputs that its outputs do not need. Writes in place are needed."""
         needed, kept = set(self.outputs), list[Statement]()
         for statement in reversed(self.statements):
-            if statement.result in needed or _WRITES.search(statement.text):
+            if statement.result in needed or WRITES.search(statement.text):
                 needed |= {statement.result, *statement.operands}
                 kept.insert(0, statement)
         inputs = {name: value for name, value in self.inputs.items() if name in needed}

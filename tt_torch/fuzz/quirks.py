@@ -9,6 +9,9 @@ from dataclasses import dataclass
 import torch
 
 from tt_torch.dynamo.decompositions.registry import NARROW
+from tt_torch.torch_private.tensors import storage_of
+
+WRITES = re.compile(r"\w_\(|\bout=|inplace=True")  # the texts of statements that write to an operand
 
 
 @dataclass(frozen=True)
@@ -169,6 +172,9 @@ QUIRKS = (
     Quirk(re.compile(r"index_put_?\(((?!accumulate=True).)*$"), _repeats),
     # The kernel reads elements that it has written before.
     Quirk(re.compile(r"(\b\w+)\.masked_scatter_\(\w+, \1\)"), _always),
+    # In the same way, if elements of the two do not lie beside each other in memory. PyTorch finds this only for some
+    # strides, and raises an error then.
+    Quirk(re.compile(r"(\b\w+)\.mT\.add_\(\1\)|(\b\w+)\.copy_\(\2\.mT\)"), _always),
     # IEEE 754 does not define the sign of a NaN that an operation gives.
     Quirk(re.compile("signbit|copysign"), _has_nan),
     # The kernel takes the exponent as a C int, which is undefined for other numbers.
@@ -194,4 +200,13 @@ QUIRKS = (
 
 def undefined(text: str, operands: Sequence[torch.Tensor]) -> bool:
     """Whether eager's result of a statement depends on which of its kernels runs."""
+    if WRITES.search(text) and _share_memory(operands):  # the kernel reads elements that it has written before
+        return True
     return any(quirk.text.search(text) and any(map(quirk.given, operands)) for quirk in QUIRKS)
+
+
+def _share_memory(operands: Sequence[torch.Tensor]) -> bool:
+    """Whether two of them are in one memory and are not the same elements in the same order."""
+    places = {(storage_of(x), x.shape, x.stride(), x.storage_offset(), x.dtype) for x in operands if x.numel()}
+    return len(places) > len({place[0] for place in places})
+

@@ -48,8 +48,8 @@ _WRITES = """
 {x}.data.add_(1) | {x}.mT.add_({y}) | {x}.diagonal().fill_({s}) | {x}.flatten().add_(1) | {x}.relu_()
 {x}.logical_not_() | {x}.lerp_({y}, 0.5) | {x}.addcmul_({y}, {z}) | {x}.eq_({y}) | {x}.abs_() | {x}.t_()
 {x}.unsqueeze_({d}) | {x}.squeeze_() | {x}.transpose_({d}, {e}) | {x}.swapaxes_(0, -1)
-{x}.as_strided_((2, 2), (1, 2)) | torch.add({x}, {y}, out={x}) | torch.mul({x}, 2, out={y})
-torch.cumsum({x}, {d}, out={y}) | torch.neg({x}, out={y}) | torch.nn.functional.relu({x}, inplace=True)
+{x}.as_strided_((2, 2), (1, 2)) | torch.add({x}, 1, out={x}) | torch.mul({x}, {x}, out={x})
+torch.cumsum({x}, {d}, out={x}) | torch.neg({x}, out={x}) | torch.nn.functional.relu({x}, inplace=True)
 torch.nn.functional.dropout({x}, 0.0, inplace=True) | {x}.squeeze_({d}).mul_(2) | torch.nn.init.ones_({x})
 torch.clamp({x}, 0, 1, out={x}) | {x}.swapdims_({d}, {e}).add_(1) | {x}.unfold({d}, 2, 2).mul_(2)
 """
