@@ -312,7 +312,7 @@ def test_a_mode_around_the_compiler_leaves_no_key(mode: AbstractContextManager) 
 
 def test_all_metadata_that_we_read_is_known() -> None:
     """The package reads only those metadata of nodes that are in the key's text, or that it makes itself from these."""
-    made = set("val desc source inexact constant recompute fwd_nn_module_stack original_aten copies".split())
+    made = set("val desc source inexact constant recompute fwd_nn_module_stack original_aten".split())
     folder = Path(tt_torch.__file__).parent
     files = [path for part in ("driver", "dynamo", "mlir", "torch_private") for path in (folder / part).rglob("*.py")]
     read = {name for path in files for name in re.findall(r'meta(?:\.get\(|\[)"(\w+)"', path.read_text())}

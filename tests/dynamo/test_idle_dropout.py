@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 
 import pytest
@@ -53,3 +54,25 @@ def test_other_dropout_stays() -> None:
     d, h = torch.compile(function, backend=tt_torch.backend)(torch.ones(200))
     assert torch.equal(h, torch.full((200,), 2.0))
     assert sorted(d.unique().tolist()) == [1.0, 5.0]
+
+
+def written_behind_reshape(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    d = functional.dropout(x, 0.0)
+    d.reshape(d.shape).abs_()
+    return d, x
+
+
+@pytest.mark.parametrize(
+    ("function", "x"),
+    [
+        (written_behind_reshape, torch.arange(-6, 6)[::2]),
+        (lambda x: (functional.dropout(x, training=False).expand(2, 3), x + 1), torch.tensor([4]).expand(3)),
+    ],
+)
+def test_views_of_the_result_are_views_of_an_operand_with_any_strides(
+    function: Callable[[torch.Tensor], tuple[torch.Tensor, ...]], x: torch.Tensor
+) -> None:
+    expected = function(copy.deepcopy(x))
+    results = torch.compile(function, backend=tt_torch.backend)(x)
+    torch.testing.assert_close(results, expected)
+    assert results[0].data_ptr() == x.data_ptr() and results[0].stride() == expected[0].stride()

@@ -40,8 +40,8 @@ from tt_torch.driver.overlaps import overlapping
 from tt_torch.driver.package.saving import programs_of
 from tt_torch.driver.program import Program
 from tt_torch.driver.shards import has_shards
-from tt_torch.driver.sizes import VALUES_DECIDE
 from tt_torch.driver.weight_files import assign, weights_in
+from tt_torch.dynamo.examples import VALUES_DECIDE
 from tt_torch.dynamo.tracing import tracing_for_device
 from tt_torch.dynamo.types import Argument, Function, Result
 from tt_torch.errors import CompileError, ConfigError, TTTorchError, add_note

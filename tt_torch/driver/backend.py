@@ -28,7 +28,7 @@ from tt_torch.driver.pending import asynchronous
 from tt_torch.driver.program import Program, Runner
 from tt_torch.driver.report import compiling
 from tt_torch.driver.shards import MeshExecutor, compile_sharded, has_shards
-from tt_torch.driver.sizes import VALUES_DECIDE, numbers_read, once_per_size, with_examples
+from tt_torch.driver.sizes import numbers_read, once_per_size
 from tt_torch.driver.stages import compile_in_stages
 from tt_torch.driver.unmatched import tell_idle, tell_unmatched
 from tt_torch.dynamo import input_forms, loop_gradients, lost_gradients, python_kernels, repeated_elements
@@ -39,6 +39,7 @@ from tt_torch.dynamo.control_flow import write_out
 from tt_torch.dynamo.decompositions import DECOMPOSITIONS
 from tt_torch.dynamo.decompositions.custom_ops import register_late_ops
 from tt_torch.dynamo.exactness.plan import make_exact
+from tt_torch.dynamo.examples import VALUES_DECIDE, with_examples
 from tt_torch.dynamo.idle_dropout import without_idle_dropout
 from tt_torch.dynamo.interface import is_tensor, layer_names, name_inputs, real_tensors_only, source
 from tt_torch.dynamo.passes.promotion import promote

@@ -21,9 +21,9 @@ from torch.fx import GraphModule, Node
 
 from tt_torch.driver import variants
 from tt_torch.driver.partition import wholly_on_host
-from tt_torch.driver.sizes import VALUES_DECIDE, with_examples
 from tt_torch.driver.variants import Variants
 from tt_torch.dynamo import facts
+from tt_torch.dynamo.examples import VALUES_DECIDE, with_examples
 from tt_torch.dynamo.facts import Fact, called
 from tt_torch.dynamo.interface import source
 from tt_torch.dynamo.passes.rewriting import copied

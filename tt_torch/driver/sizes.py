@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 
 import torch
-from torch.fx import GraphModule, Interpreter, Node
+from torch.fx import GraphModule, Node
 
 from tt_torch import user_code
 from tt_torch.driver import variants
@@ -15,21 +15,12 @@ from tt_torch.dynamo.in_place import written_by
 from tt_torch.dynamo.passes.rewriting import copied
 from tt_torch.dynamo.types import Argument, Function, Result
 from tt_torch.torch_private.aot import TracingContext, tracing
-from tt_torch.torch_private.tensors import (
-    DataDependentOutputException,
-    DynamicOutputShapeException,
-    FakeTensorMode,
-    storage_of,
-)
-from tt_torch.torch_private.tracing import GuardOnDataDependentSymNode
+from tt_torch.torch_private.tensors import FakeTensorMode, storage_of
 
 MANY_SHAPES = (
     f"a graph was compiled for more than {variants.MOST} shapes, so each new program replaces an old one; "
     "with CompilerConfig(buckets=...) a dimension is padded to a few sizes"
 )
-
-# Errors of a capture in which a shape, a condition or an index is a value of a tensor.
-VALUES_DECIDE = (DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode)
 
 # The number of programs after which a graph whose sizes only grow gets a warning.
 GROWING = 3
@@ -67,25 +58,6 @@ def once_per_size(
         return programs.get(key, compiled)(*inputs)
 
     return run
-
-
-def with_examples(gm: GraphModule, inputs: Sequence[object]) -> GraphModule:
-    """A copy of a captured graph whose examples have the sizes, the strides and the memory of these inputs.
-
-    Raises one of VALUES_DECIDE if a size of an example is a value of a tensor.
-    """
-    gm, mode = copied(gm), FakeTensorMode()
-    with mode:
-        _Examples(gm).run(*(mode.from_tensor(x) if isinstance(x, torch.Tensor) else x for x in inputs))
-    return gm
-
-
-class _Examples(Interpreter):  # type: ignore[misc]  # mypy does not read torch.fx
-    """Runs a graph and keeps each value as the example of its node."""
-
-    def run_node(self, n: Node) -> Result:
-        n.meta["example_value"] = super().run_node(n)
-        return n.meta["example_value"]
 
 
 def _sizes(key: Sequence[object]) -> list[int]:

@@ -6,13 +6,19 @@ Eager PyTorch returns the tensor itself, so a later write in place reaches it. P
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from contextlib import suppress
+
 import torch
 from torch.fx import GraphModule, Node
 
+from tt_torch.dynamo.examples import VALUES_DECIDE, renew_examples
 from tt_torch.dynamo.facts import called
-from tt_torch.dynamo.in_place import examples
+from tt_torch.dynamo.in_place import examples, written_by
+from tt_torch.dynamo.input_forms import changes_form_of_input
 from tt_torch.dynamo.passes.rewriting import copied
 from tt_torch.torch_private.tensors import storage_of
+from tt_torch.torch_private.tracing import has_free_symbols
 
 
 def without_idle_dropout(gm: GraphModule) -> GraphModule:
@@ -20,13 +26,26 @@ def without_idle_dropout(gm: GraphModule) -> GraphModule:
     if not any(map(_is_idle, gm.graph.nodes)):
         return gm
     gm = copied(gm)
+    dropped = {storage_of(x) for node in filter(_is_idle, gm.graph.nodes) for x in examples(node)}
     for node in filter(_is_idle, list(gm.graph.nodes)):
-        operand = node.all_input_nodes[0]  # the probability may be another one
-        operand.meta["copies"] = [*operand.meta.get("copies", ()), *map(storage_of, examples(node))]
-        node.replace_all_uses_with(operand)
+        node.replace_all_uses_with(node.all_input_nodes[0])  # the probability may be another one
         gm.graph.erase_node(node)
     gm.recompile()
+    if _shares_memory(gm, dropped):
+        with suppress(*VALUES_DECIDE):
+            renew_examples(gm)
     return gm
+
+
+def _shares_memory(gm: GraphModule, dropped: Collection[int]) -> bool:
+    """Whether it matters that the examples behind a dropout have another memory than its operand: the graph writes to
+    tensors, or returns a view of a result of dropout. New examples take time. In symbols, they would have new ones, but
+    such a graph gets examples for each set of sizes."""
+    (output,) = gm.graph.find_nodes(op="output")
+    written = any(written_by(node) for node in gm.graph.nodes)
+    returned = any(storage_of(x) in dropped for node in output.all_input_nodes for x in examples(node))
+    fixed = not any(has_free_symbols(x) for node in gm.graph.find_nodes(op="placeholder") for x in examples(node))
+    return (written or returned) and fixed and not changes_form_of_input(gm)
 
 
 def _is_idle(node: Node) -> bool:

@@ -28,13 +28,8 @@ def written_by(node: Node) -> list[Node]:
 def base_of(view: Node) -> Node | None:
     """The operand with which a node of a captured graph shares memory, if there is one. A node with several results,
     such as `meshgrid`, has the memory of them all."""
-    memory = _memory(view)
-    return next((n for n in view.all_input_nodes if memory & _memory(n)), None)
-
-
-def _memory(node: Node) -> set[int]:
-    """The memory of a node's examples. An idle dropout has left the memory of its example, which is a copy."""
-    return {*map(storage_of, examples(node)), *node.meta.get("copies", ())}
+    memory = {*map(storage_of, examples(view))}
+    return next((n for n in view.all_input_nodes if memory & {*map(storage_of, examples(n))}), None)
 
 
 def examples(node: Node) -> list[torch.Tensor]:

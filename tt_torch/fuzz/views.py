@@ -39,7 +39,8 @@ torch.stack([{x}, {y}]) | {x}.sum({d}) | {x}.repeat(2, 1) | {x}.narrow_copy({d},
 _WRITES = """
 {x}.mul_({s}) | {x}.mul_(2) | {x}.fill_({s}) | {x}.zero_() | {x}.add_({x}) | {x}.add_({y}) | {x}.copy_({y})
 {x}.neg_() | {x}.copy_({y}.mT) | {x}.copy_({x}.flip(0)) | {x}.clamp_(0, 1) | {x}.sub_(1)
-{x}.masked_fill_({x} > 1, {s}) | {x}.masked_fill_({m}, {s}) | {x}.index_fill_({d}, torch.tensor([0]), {s})
+{x}.masked_fill_({x} > 1, {s}) | {x}.masked_fill_({m}, {s})
+{x}.index_fill_({d}, torch.zeros(1, dtype=torch.int64, device={x}.device), {s})
 {x}.index_fill_({d}, {i}.flatten(), {s}) | {x}[0].copy_({y}) | {x}[..., 0].fill_({s})
 {x}[1:].copy_({x}[:-1].clone()) | {x}[{i}].fill_({s}) | {x}.view(-1)[::2].add_(1) | {x}.index_put_(({i},), {y})
 {x}.index_put_(({m},), {y}) | {x}.index_add_({d}, {i}.flatten(), {y}) | {x}.index_copy_({d}, {i}.flatten(), {y})
@@ -48,7 +49,7 @@ _WRITES = """
 {x}.data.add_(1) | {x}.mT.add_({y}) | {x}.diagonal().fill_({s}) | {x}.flatten().add_(1) | {x}.relu_()
 {x}.logical_not_() | {x}.lerp_({y}, 0.5) | {x}.addcmul_({y}, {z}) | {x}.eq_({y}) | {x}.abs_() | {x}.t_()
 {x}.unsqueeze_({d}) | {x}.squeeze_() | {x}.transpose_({d}, {e}) | {x}.swapaxes_(0, -1)
-{x}.as_strided_((2, 2), (1, 2)) | torch.add({x}, 1, out={x}) | torch.mul({x}, {x}, out={x})
+({x} + 0).as_strided_((2, 2), (1, 2)) | torch.add({x}, 1, out={x}) | torch.mul({x}, {x}, out={x})
 torch.cumsum({x}, {d}, out={x}) | torch.neg({x}, out={x}) | torch.nn.functional.relu({x}, inplace=True)
 torch.nn.functional.dropout({x}, 0.0, inplace=True) | {x}.squeeze_({d}).mul_(2) | torch.nn.init.ones_({x})
 torch.clamp({x}, 0, 1, out={x}) | {x}.swapdims_({d}, {e}).add_(1) | {x}.unfold({d}, 2, 2).mul_(2)
