@@ -53,16 +53,31 @@ WAYS: dict[str, Callable[[torch.Tensor], object]] = {
     "a permuted input": lambda x: ((y := x.t()).unsqueeze(0).zero_(), y.as_strided((2, 2), (9, 1)).fill_(1), y + 0)[2],
     "a write to a copy": lambda x: (y := torch.linalg.qr(x)[0], y.ravel().add_(100))[0],
     "an input": lambda x: (x.t().as_strided((4,), (2,)).mul_(3), x),
+    "a diagonal": lambda x: (x * 2).diagonal().as_strided((3,), (2,), 1),
+    "windows": lambda x: (x * 2).unfold(1, 2, 1).as_strided((3,), (2,), 1) + 1,
+    "a diagonal of an input": lambda x: x.diagonal(1).as_strided((2,), (2,), x.storage_offset() + 1),
+    "as_strided of as_strided": lambda x: x.as_strided((3, 3), (8, 2)).as_strided((2, 2), (9, 5)).neg_(),
+    "a copy of a diagonal": lambda x: torch.as_strided_copy((x + 1).diagonal(), (3, 2), (2, 1)),
+    "windows that overlap": lambda x: (x[1:].mul_(2), x.mT.as_strided((4, 3), (2, 1)) + 0)[1],
+    "another dtype": lambda x: (x.view(torch.int16)[1:].zero_(), x.view(torch.int16).as_strided((3, 2), (16, 3)) + 0)[
+        1
+    ],
+    "beyond the elements": lambda x: (x[1:3].neg_(), x[1:3].as_strided((4,), (9,)) * 2)[1],
+    "beside a change of form": lambda x: (y := x * 2, y.as_strided((3,), (2,)).zero_(), y.t_(), y + 0)[3],
 }
 
 
+@pytest.mark.filterwarnings("ignore::tt_torch.driver.partition.HostFallbackWarning")
+@pytest.mark.parametrize("begin", [0, 5])
 @pytest.mark.parametrize("way", WAYS)
-def test_they_are_the_places_of_eager(way: str) -> None:
-    x = torch.randn(6, 8, generator=torch.Generator().manual_seed(4))
-    inputs = [x.clone(), x.clone()]
+def test_they_are_the_places_of_eager(way: str, begin: int) -> None:
+    """The input begins at a place of its memory."""
+    memory = torch.randn(60, generator=torch.Generator().manual_seed(4))
+    memories = [memory.clone(), memory.clone()]
+    inputs = [x[begin : begin + 48].view(6, 8) for x in memories]
     expected, got = WAYS[way](inputs[0]), torch.compile(WAYS[way], backend="tt")(inputs[1])
     torch.testing.assert_close(got, expected)
-    torch.testing.assert_close(*inputs)
+    torch.testing.assert_close(*memories)
 
 
 def masked(x: torch.Tensor) -> torch.Tensor:

@@ -31,7 +31,7 @@ from tt_torch.driver.shards import MeshExecutor, compile_sharded, has_shards
 from tt_torch.driver.sizes import numbers_read, once_per_size
 from tt_torch.driver.stages import compile_in_stages
 from tt_torch.driver.unmatched import tell_idle, tell_unmatched
-from tt_torch.dynamo import input_forms, loop_gradients, lost_gradients, python_kernels, repeated_elements
+from tt_torch.dynamo import loop_gradients, python_kernels, repeated_elements
 from tt_torch.dynamo.buckets import symbols_of
 from tt_torch.dynamo.buckets.padding import Layouts
 from tt_torch.dynamo.checks import defer_checks
@@ -51,6 +51,7 @@ from tt_torch.dynamo.streams import around, without_streams
 from tt_torch.dynamo.strided_views import in_memory_of_eager
 from tt_torch.dynamo.tracing import partition, traced_for_device
 from tt_torch.dynamo.types import Function
+from tt_torch.dynamo.wrong_captures import reason_of
 from tt_torch.errors import ArgumentError, AsyncError, ConfigError, TTTorchError
 from tt_torch.mlir import guard
 from tt_torch.torch_private.aot import (
@@ -153,12 +154,9 @@ def _aot(
 
     Raises ArgumentError if AOTAutograd would make a wrong graph of it, and no graph is allowed to run on the host.
     """
-    if input_forms.changes_form_of_input(gm):
-        return _eager(gm, input_forms.REASON, input_forms.INSTEAD, config)
-    if lost_gradients.loses_gradients(gm):
-        return _eager(gm, lost_gradients.REASON, lost_gradients.INSTEAD, config)
-    if repeated_elements.writes_to_repeated(gm):
-        return _eager(gm, repeated_elements.REASON, repeated_elements.INSTEAD, config)
+    reason, instead = reason_of(gm)
+    if reason:
+        return _eager(gm, reason, instead, config)
     captured, gm = gm, in_memory_of_eager(repeated_elements.with_views(gm))
     guard.SERVER.start()  # it gets ready while the graph is traced
     ours: list[Exception] = []  # our own errors after the capture; they do not send the graph to the host

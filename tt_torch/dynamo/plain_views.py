@@ -23,25 +23,30 @@ class Window:
 
 
 def window_of(x: torch.Tensor) -> Window | None:
-    """The window of a tensor's memory that has its elements; None if plain views cannot make the tensor of it.
+    """The window of a tensor's memory that has its elements; None if plain views cannot make the tensor of it."""
+    memory = x.untyped_storage().nbytes() // x.element_size()
+    return window(tuple(x.shape), x.stride(), int(x.storage_offset()), memory)
+
+
+def window(shape: tuple[int, ...], strides: tuple[int, ...], begin: int, memory: int) -> Window | None:
+    """The window of a memory of so many elements in which a tensor with this shape and these strides begins at the
+    place `begin`; None if plain views cannot make the tensor of it.
 
     The window has whole steps of the outermost dimension. So it may have a few elements more than the tensor, behind
     its last element, or before its first one if the memory ends there.
     """
-    begin = int(x.storage_offset())
-    if not x.numel():
-        return Window(begin, 0, (("view", tuple(x.shape)),))
-    dims = sorted((d for d in range(x.dim()) if x.shape[d] > 1 and x.stride(d)), key=x.stride, reverse=True)
-    steps = [(x.shape[d], x.stride(d)) for d in dims]
+    if 0 in shape:
+        return Window(0, 0, (("view", shape),))
+    dims = sorted((d for d, n in enumerate(shape) if n > 1 and strides[d]), key=strides.__getitem__, reverse=True)
+    steps = [(shape[d], strides[d]) for d in dims]
     sizes = [count * stride for count, stride in steps] + [1]
     if any(inner > stride for inner, (_, stride) in zip(sizes[1:], steps, strict=True)):
         return None
     behind = sizes[0] - 1 - sum((count - 1) * stride for count, stride in steps)
-    memory = x.untyped_storage().nbytes() // x.element_size()
     at_end = begin + sizes[0] > memory
     if at_end and begin < behind:
         return None
-    return Window(begin - behind if at_end else begin, sizes[0], (*_split(steps, at_end), *_in_order(x, dims)))
+    return Window(begin - behind if at_end else begin, sizes[0], (*_split(steps, at_end), *_in_order(shape, dims)))
 
 
 def _split(steps: list[tuple[int, int]], at_end: bool) -> list[Step]:
@@ -56,8 +61,8 @@ def _split(steps: list[tuple[int, int]], at_end: bool) -> list[Step]:
     return [*made, ("squeeze", -1)]
 
 
-def _in_order(x: torch.Tensor, dims: list[int]) -> list[Step]:
+def _in_order(shape: tuple[int, ...], dims: list[int]) -> list[Step]:
     """The views that put dimensions in the order of the tensor, and add those of one element and repeated ones."""
     order = tuple(dims.index(d) for d in sorted(dims))
-    shape = tuple(size if d in dims else 1 for d, size in enumerate(x.shape))
-    return [("permute", order), ("view", shape), ("expand", tuple(x.shape))]
+    kept = tuple(size if d in dims else 1 for d, size in enumerate(shape))
+    return [("permute", order), ("view", kept), ("expand", shape)]

@@ -17,6 +17,7 @@ from tt_torch.dynamo.decompositions.registry import memory_order
 from tt_torch.dynamo.facts import called
 from tt_torch.dynamo.in_place import base_of, examples, written_by
 from tt_torch.dynamo.passes.rewriting import copied
+from tt_torch.dynamo.strided_places import has_places, with_plain_views
 from tt_torch.dynamo.types import Arguments
 from tt_torch.torch_private.tensors import storage_of
 
@@ -27,12 +28,13 @@ VIEW_OR_COPY = (aten.reshape, aten.reshape_as, aten.flatten, aten.ravel, aten.co
 
 def in_memory_of_eager(gm: GraphModule) -> GraphModule:
     """The graph, or a copy of it. In the copy, each result that is read or written by strides is first copied into the
-    strides of eager PyTorch. `fill_diagonal_` of a matrix becomes a write to `diagonal`, which names elements.
+    strides of eager PyTorch. `fill_diagonal_` of a matrix becomes a write to `diagonal`, which names elements, and
+    `as_strided` becomes plain views of the tensor whose memory it names.
 
     An input has its strides, but a write to a view of it, as in `x.t().fill_(4)`, gives it others in the functional
     graph. So it is written to itself before a later call by strides."""
     changed = {storage_of(x) for node in gm.graph.nodes for target in written_by(node) for x in examples(target)}
-    if not any(_owner(node, changed) or _is_copy(node, changed) for node in gm.graph.nodes):
+    if not (has_places(gm) or any(_owner(node, changed) or _is_copy(node, changed) for node in gm.graph.nodes)):
         return gm
     gm = copied(gm)
     for node in gm.graph.nodes:
@@ -46,7 +48,9 @@ def in_memory_of_eager(gm: GraphModule) -> GraphModule:
     for node in list(gm.graph.nodes):
         if (owner := _owner(node, changed)) and _is_given(owner):
             _write_to_itself(owner, node)
-    for owner in {owner: None for node in gm.graph.nodes if (owner := _owner(node, changed))}:
+    owners = {owner: None for node in gm.graph.nodes if (owner := _owner(node, changed))}
+    with_plain_views(gm)
+    for owner in owners:
         if not _is_given(owner):
             _copy_after(owner)
     gm.recompile()
