@@ -8,7 +8,10 @@ import torch
 from tt_torch.fuzz import check, programs
 from tt_torch.fuzz.check import run_seed
 from tt_torch.fuzz.programs import generate
+from tt_torch.fuzz.quirks import WRITES, undefined
 from tt_torch.fuzz.statements import DTYPES, FAMILIES
+from tt_torch.fuzz.views import VIEW_FAMILIES
+from tt_torch.torch_private.tensors import storage_of
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -50,9 +53,10 @@ def test_programs_agree_with_eager(way: str) -> None:
 @pytest.mark.filterwarnings("ignore")
 def test_each_statement_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """A text that eager PyTorch always refuses would test nothing."""
-    for text in {text for _, texts in FAMILIES.values() for text in texts}:
-        monkeypatch.setattr(programs, "_text", lambda draw, text=text: text)
-        assert any(generate(seed, 1).statements for seed in range(150)), text
+    for views, families in ((False, FAMILIES), (True, VIEW_FAMILIES)):
+        for text in {text for _, texts in families.values() for text in texts}:
+            monkeypatch.setattr(programs, "_text", lambda draw, families, text=text: text)
+            assert any(generate(seed, 1, views=views).statements for seed in range(150)), text
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -65,6 +69,23 @@ def test_programs_may_begin_with_samples_of_ops() -> None:
     assert values.isnan().any() and values.isinf().any() and (values.isfinite() & (values.abs() > 1e9)).any()
     records = [run_seed(seed, "tt", 3, samples=True) for seed in range(20)]
     assert {record["verdict"] for record in records} <= set(check.NO_FINDING), records
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_programs_may_write_to_views_of_views() -> None:
+    made = [generate(seed, 10, views=True) for seed in range(60)]
+    texts = [s.text for p in made for s in p.statements]
+    assert sum(bool(WRITES.search(text)) for text in texts) > len(texts) / 5
+    shared = [len(p.inputs) > len({storage_of(x) for x in p.inputs.values()}) for p in made]
+    assert 2 < sum(shared) < 30
+    records = [run_seed(seed, "tt", 10, views=True) for seed in range(20)]
+    assert {record["verdict"] for record in records} <= set(check.NO_FINDING), records
+
+
+def test_writes_whose_operands_share_memory_are_left_open() -> None:
+    x = torch.arange(6.0)
+    assert undefined("x.add_(y)", [x[1:], x[:-1]]) and undefined("x.copy_(x.mT)", [x])
+    assert not undefined("x.add_(y)", [x[1:], x[1:]]) and not undefined("x.add(y)", [x[1:], x[:-1]])
 
 
 def test_programs_for_chips_split_their_inputs() -> None:

@@ -63,6 +63,15 @@ WAYS: dict[str, Callable[[torch.Tensor], object]] = {
         1
     ],
     "beyond the elements": lambda x: (x[1:3].neg_(), x[1:3].as_strided((4,), (9,)) * 2)[1],
+    "as_strided in place": lambda x: (y := x + 0, z := y.mul_(2), y.as_strided_((3, 2), (1, 9), 2), z.neg_(), y)[4],
+    "a change of form behind a write": lambda x: (
+        y := torch.stack([x, x + 1]),
+        y.flatten().add_(1),
+        y.swapaxes_(0, -1),
+        y[1].mul_(3),
+        y.squeeze_().unsqueeze_(1),
+        y,
+    )[5],
     "beside a change of form": lambda x: (y := x * 2, y.as_strided((3,), (2,)).zero_(), y.t_(), y + 0)[3],
 }
 

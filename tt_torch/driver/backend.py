@@ -41,6 +41,7 @@ from tt_torch.dynamo.decompositions.custom_ops import register_late_ops
 from tt_torch.dynamo.exactness.plan import make_exact
 from tt_torch.dynamo.examples import VALUES_DECIDE, with_examples
 from tt_torch.dynamo.idle_dropout import without_idle_dropout
+from tt_torch.dynamo.input_forms import without_form_changes
 from tt_torch.dynamo.interface import is_tensor, layer_names, name_inputs, real_tensors_only, source
 from tt_torch.dynamo.passes.promotion import promote
 from tt_torch.dynamo.passes.rewriting import as_function
@@ -154,6 +155,7 @@ def _aot(
 
     Raises ArgumentError if AOTAutograd would make a wrong graph of it, and no graph is allowed to run on the host.
     """
+    gm = without_form_changes(gm)
     reason, instead = reason_of(gm)
     if reason:
         return _eager(gm, reason, instead, config)

@@ -62,8 +62,9 @@ def _split(steps: list[tuple[int, int]], at_end: bool) -> list[Step]:
 
 
 def _in_order(shape: tuple[int, ...], dims: list[int]) -> list[Step]:
-    """The views that put dimensions in the order of the tensor, and add those of one element and repeated ones. PyTorch's
-    capture adds and subtracts in writes to an `expand`, even if it repeats nothing."""
+    """The views that put dimensions in the order of the tensor, and add those of one element and repeated ones.
+
+    PyTorch's capture adds and subtracts in writes to an `expand`, even if it repeats nothing."""
     order = tuple(dims.index(d) for d in sorted(dims))
     kept = tuple(size if d in dims else 1 for d, size in enumerate(shape))
     repeated: list[Step] = [("expand", shape)] if kept != shape else []
