@@ -23,7 +23,7 @@ import tt_torch
 from tests.driver.test_aot_calls import Batch, refuse, same
 from tt_torch.driver.package.contents import HASH, MANIFEST
 from tt_torch.driver.package.manifest import FAMILY_FORMAT, FORMAT
-from tt_torch.errors import ArgumentError, ConfigError, InputShapeError, PackageError, PackagingError
+from tt_torch.errors import ArgumentError, CompileError, ConfigError, InputShapeError, PackageError, PackagingError
 from tt_torch.tools import package_inspection
 
 BATCH = Dim("batch", min=1, max=3)
@@ -107,6 +107,26 @@ def test_an_export_with_sizes_that_change() -> None:
     for size in (2, 3, 4):
         value = torch.randn(size, 8)
         same(family(value), model(value))
+
+
+def test_an_export_is_compiled_for_nothing_that_it_does_not_accept() -> None:
+    class Scaled(nn.Module):
+        def forward(self, x: Tensor, k: int) -> Tensor:
+            return x.sin() * k
+
+    dims = {"x": {0: Dim("rows", min=3, max=4)}, "k": None}
+    limited = torch.export.export(Scaled(), (rows(4), 3), dynamic_shapes=dims)
+    for needed, arguments, shapes in (
+        ("x.size()[0] <= 4", (rows(4), 3), {"x": {0: Dim("rows", min=4, max=6)}, "k": None}),
+        ("x.size()[0] >= 3", (rows(2), 3), None),
+        ("x.size()[1] == 4", (rows(4)[:, :2], 3), None),
+        ("k == 3", (rows(4), 4), None),
+    ):
+        with pytest.raises(CompileError, match=re.escape(f"because it needs {needed}")):
+            tt_torch.compile_model(limited, arguments, dynamic_shapes=shapes)
+    for message, arguments in (("k is missing", (rows(4),)), (r"x\[0\] is given", ([rows(4)], 3))):
+        with pytest.raises(ArgumentError, match=message):
+            tt_torch.compile_model(limited, arguments)
 
 
 def test_two_names_and_chosen_sizes(tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ from tt_torch.driver.compiled import CompiledFamily, CompiledModel
 from tt_torch.driver.containers import with_tensors
 from tt_torch.driver.dynamic_shapes import DynamicShapes, family_of, resized
 from tt_torch.driver.executor import Executor
+from tt_torch.driver.exported import examples_of, refusal, require_parts
 from tt_torch.driver.family import Family
 from tt_torch.driver.observer import Observer
 from tt_torch.driver.overlaps import overlapping
@@ -132,15 +133,15 @@ def compile_model(
     several, later = training or dynamic_shapes is not None, dict[int, torch.Tensor]()
     if weights != "keep":
         later = _prepare_to_move(weights, model, several)
-    keywords: Mapping[str, Argument] = {}
+    of_export = None
     if isinstance(model, ExportedProgram):
-        _, keywords = model.example_inputs or ((), {})
-        args, kwargs = (args, kwargs) if args or kwargs else _examples_of(model, dynamic_shapes)
+        of_export = model.example_inputs
+        args, kwargs = (args, kwargs) if args or kwargs else examples_of(model, dynamic_shapes)
         model = model.module()
     elif isinstance(model, torch.nn.Module) and not training:
         _tell_train_mode(model)
-    signature = Signature.of(model, keywords)
-    call = signature.bind(args, kwargs or {})
+    signature = Signature.of(model, of_export[1] if of_export else ())
+    call = _bound(signature, args, kwargs or {}, of_export)
     if not training:
         tell_untrained(parts(call))
     if dynamic_shapes is None:
@@ -153,6 +154,19 @@ def compile_model(
         return made
     family = family_of(dynamic_shapes, sizes or {}, call)
     return CompiledFamily(family, _members(model, signature, call, given, family, training))
+
+
+def _bound(
+    signature: Signature,
+    args: Sequence[Argument],
+    kwargs: Mapping[str, Argument],
+    of_export: tuple[Sequence[Argument], Mapping[str, Argument]] | None,
+) -> Call:
+    """The arguments by parameter. Raises ArgumentError for other parts than `of_export`, those of an export."""
+    call = signature.bind(args, kwargs)
+    if of_export:
+        require_parts(call, signature.bind(*of_export))
+    return call
 
 
 def _check_call(model: object, args: object, kwargs: object) -> None:
@@ -172,20 +186,6 @@ def _tell_train_mode(model: torch.nn.Module) -> None:
         state = "in train mode, and is compiled with dropout and statistics of the batch"
         of = f"the part {name} of the model" if name else "the model"
         user_code.warn(UserWarning(f"{of} is {state}; model.eval() before changes this. Its {UNTRAINED}"))
-
-
-def _examples_of(
-    exported: ExportedProgram, dynamic_shapes: DynamicShapes | None
-) -> tuple[Sequence[Argument], Mapping[str, Argument]]:
-    """The arguments of an export. Warns if their sizes change in the export, but nothing says so here."""
-    names = exported.graph_signature.user_inputs
-    values = {node.name: node.meta["val"] for node in exported.graph.nodes if node.name in names}
-    shapes = {name: x.shape for name, x in values.items() if isinstance(x, torch.Tensor)}
-    name = next((name for name, shape in shapes.items() if not all(isinstance(size, int) for size in shape)), None)
-    if name is not None and dynamic_shapes is None:
-        only = "it is compiled for the shapes of its examples only; dynamic_shapes makes a family of programs"
-        user_code.warn(UserWarning(f"the export has sizes of {name} that change, but {only}"))
-    return exported.example_inputs or ((), {})
 
 
 def _prepare_to_move(weights: WeightSource, model: Model | ExportedProgram, several: bool) -> dict[int, torch.Tensor]:
@@ -307,6 +307,10 @@ def _captured(model: Model, call: Call) -> Capture:
         raise CompileError(f"{stopped}\n  {advice}; `tt-torch explain` lists them") from failure
     except PendingUnbackedSymbolNotFound as failure:
         raise CompileError(f"a shape depends on values: {failure}") from failure
+    except AssertionError as failure:
+        if refused := refusal(failure):
+            raise refused from failure
+        raise
     if capture is None:
         raise CompileError("nothing was compiled: the model computes no tensor")
     if capture.reads_values:
