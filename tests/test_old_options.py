@@ -7,16 +7,20 @@ import dataclasses
 import json
 import pickle
 import warnings
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from jsonschema import Draft202012Validator
 
 import tt_torch
 from tt_torch import user_code
+from tt_torch.bringup.records import new_record
 from tt_torch.config import BackendOptions, CompileDepth, CompilerConfig
-from tt_torch.errors import ConfigError
+from tt_torch.errors import ConfigError, OpByOpError
 from tt_torch.old_options import Alias, Always, Foreign, OldOptionWarning, Output, rows
+from tt_torch.records.op_by_op import LONGEST_TEXT, SCHEMA
 from tt_torch.wire.decode import decode
 
 # Each alias, the value that is assigned to it, its option, and the option's value after the assignment.
@@ -199,6 +203,58 @@ def test_configs_share_no_outputs():
     assert "record_property" not in json.dumps(config.to_dict())
     config.reset_unique_ops()
     assert config.unique_ops == {}
+
+
+def test_recorded_ops_are_saved_by_hand(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    long = "x" * (LONGEST_TEXT + 7)
+    config = CompilerConfig(model_name="org/m", results_path=str(tmp_path), check_all_ops_execute=True)
+    executed = new_record(config, "aten.sin.default", 0) | {"compilation_status": 7, "ttnn_graph": long}
+    failed = new_record(config, "aten.cos.default", 1) | {"ttnn_graph": long}
+    config.unique_ops |= {"sin": executed, "cos": failed}
+    with pytest.raises(OpByOpError, match=r"(?s)1 op was not executed; .*org_m_unique_ops.json.*aten.cos.default: not"):
+        config.save_unique_ops()
+    assert capsys.readouterr().err == f"1/2 ops executed: {tmp_path / 'org_m_unique_ops.json'}\n"
+    document = json.loads((tmp_path / "org_m_unique_ops.json").read_text())
+    Draft202012Validator(json.loads(SCHEMA.read_text())).validate(document)
+    assert document["ops"]["cos"] == failed and executed["ttnn_graph"] == long
+    cut = f"{long[:LONGEST_TEXT]}... [truncated from {len(long)} chars]"
+    assert document["ops"]["sin"] == executed | {"ttnn_graph": cut}
+    config.dump_info = True
+    config.truncate_op_dict_fields(executed)
+    assert executed["ttnn_graph"] == long
+    config.reset_unique_ops()
+    config.save_unique_ops()
+    assert json.loads((tmp_path / "org_m_unique_ops.json").read_text())["ops"] == {}
+    with pytest.raises(ConfigError, match="the results of the model 'org/m'"):
+        CompilerConfig(model_name="org_m", results_path=str(tmp_path)).save_unique_ops()
+
+
+def test_old_files_of_a_model_are_removed(tmp_path: Path) -> None:
+    config = CompilerConfig(output_mlir_dir=str(tmp_path), output_binary_dir=str(tmp_path), model_name="m")
+    config.save_mlir_override, config.dump_binary = ["TTIR", "TTNN"], True
+    compiled(config)(torch.ones(3))
+    others = ("m_1_2_ttir.mlir", "m_1_stablehlo.mlir", "m_x.ttnn", "m_1_2.ttnn", "n_1_ttir.mlir", "m_1_ttirs.mlir")
+    for name in others:
+        (tmp_path / name).touch()
+    assert len(list(tmp_path.iterdir())) == len(others) + 3
+    config.dump_binary = False
+    config.cleanup_old_files()
+    assert len(list(tmp_path.iterdir())) == len(others) + 1
+    config.dump_binary = True
+    config.cleanup_old_files()
+    assert {path.name for path in tmp_path.iterdir()} == {*others}
+    config.model_name = ""
+    config.cleanup_old_files()
+
+
+def test_the_other_methods_assign() -> None:
+    config = CompilerConfig()
+    config.post_init()
+    config.set_torch_mlir_module("module")
+    config.set_stablehlo_mlir_module("stablehlo")
+    assert (config.torch_mlir_module, config.stablehlo_mlir_module) == ("module", "stablehlo")
+    with pytest.raises(ConfigError):
+        config.set_torch_mlir_module(3)
 
 
 @pytest.mark.parametrize("name", named(Output))

@@ -15,7 +15,8 @@ from tt_torch import option_kinds as kinds
 from tt_torch.compiler_options import OP_BY_OP, CompileDepth, CompilerOptions, OpByOpBackend
 from tt_torch.errors import ConfigError
 from tt_torch.idle_options import tell_idle
-from tt_torch.old_options import Always, OldName, OldNames, OldOptionWarning, Outputs, rows
+from tt_torch.old_methods import OldMethods
+from tt_torch.old_options import Always, OldName, OldOptionWarning, Outputs, rows
 from tt_torch.option_kinds import Checked, Kind, Setting, nearest, option, read, variables
 from tt_torch.variables import tell_unknown
 
@@ -26,12 +27,13 @@ WATCHING = ("enable_intermediate_verification", "bisect", "profile")  # these op
 
 
 @dataclasses.dataclass
-class CompilerConfig(OldNames, Checked, CompilerOptions):
+class CompilerConfig(OldMethods, Checked, CompilerOptions):
     """Options of a compilation, which can be assigned to: `config.dtype = "bf16"`.
 
     A value is checked when it is given. Raises ConfigError for a value that its option does not accept, and
     AttributeError for a name that is no option. A compilation reads a frozen copy, so a later assignment does not
-    change it. Names of tt-torch that are no options here can be assigned to as well: see old_options.py.
+    change it. Names of tt-torch that are no options here can be assigned to as well: see old_options.py. Its methods
+    are in old_methods.py.
     """
 
     def __post_init__(self) -> None:
@@ -105,18 +107,6 @@ class CompilerConfig(OldNames, Checked, CompilerOptions):
         """Assigns the values of environment variables to this config. Each compilation does so with its copy."""
         for name, value in _overrides(os.environ).items():
             setattr(self, name, value)
-
-    def set_compile_depth(self, compile_depth: CompileDepth) -> None:
-        """Assigns to `compile_depth`. tt-torch has a method of this name."""
-        self.compile_depth = compile_depth
-
-    def set_profile_ops(self, profile_ops: bool) -> None:
-        """Assigns to `profile_ops`. tt-torch has a method of this name."""
-        self.profile_ops = profile_ops
-
-    def reset_unique_ops(self) -> None:
-        """Forgets the ops that were recorded. tt-torch has a method of this name."""
-        self.unique_ops = {}
 
     def to_dict(self) -> dict[str, Setting]:
         """The options as plain values for JSON: enums by name, tuples as lists."""

@@ -31,6 +31,7 @@ class Outputs:
     runtime_intermediate_cache: dict[str, Any] = field(default_factory=dict)
     torch_mlir_module: str | None = None
     stablehlo_mlir_module: str | None = None
+    graph_error: str = ""  # why an op-by-op run could not take a graph apart
 
 
 class OldName:

@@ -15,10 +15,11 @@ import torch
 
 import tt_torch
 from tt_torch.bringup import op_by_op, stablehlo_ops, worker
-from tt_torch.bringup.records import SCHEMA, VERSION, OpCompilationStatus
+from tt_torch.bringup.records import OpCompilationStatus
 from tt_torch.config import BackendOptions, CompileDepth, CompilerConfig, OpByOpBackend
 from tt_torch.driver.compile import compile_graph
 from tt_torch.errors import ConfigError, OpByOpError, StageError
+from tt_torch.records.op_by_op import SCHEMA, VERSION
 from tt_torch.wire import facts
 from tt_torch.wire.decode import decode
 from tt_torch.wire.encode import encode
@@ -279,9 +280,15 @@ def test_stablehlo_of_a_graph_that_breaks_a_step(tmp_path: Path, monkeypatch: py
         return compile_graph(gm, *arguments)
 
     monkeypatch.setattr(stablehlo_ops, "compile_graph", broken)
+    config = CompilerConfig(results_path=str(tmp_path), model_name="a/b")
+    config.compile_depth, config.op_by_op_backend = CompileDepth.EXECUTE_OP_BY_OP, OpByOpBackend.STABLEHLO
     with pytest.raises(StageError, match="two ops"):
-        run(tmp_path, lambda x, w: (x @ w).exp(), op_by_op_backend=OpByOpBackend.STABLEHLO)
-    assert "two ops" in json.loads((tmp_path / "a_b_unique_ops.json").read_text())["error"]
+        torch.compile(lambda x, w: (x @ w).exp(), backend="tt", options={"compiler_config": config})(X, W)
+    file = tmp_path / "a_b_unique_ops.json"
+    written = file.read_text()
+    assert "two ops" in json.loads(written)["error"]
+    config.save_unique_ops()
+    assert json.loads(file.read_text())["error"] == json.loads(written)["error"]
 
 
 PROGRAM = """

@@ -28,7 +28,7 @@ def written(folder, name, commit="c1", **ops):
     """Writes a file as an op-by-op run does, and returns its path."""
     config = CompilerConfig(model_name=name, results_path=str(folder / commit))
     records = OpRecords(config)
-    records.origin |= {"commit": commit}
+    records.file.origin |= {"commit": commit}
     for op_name, outcome in ops.items():
         form = f"aten.{op_name}.default ('[(torch.float32, (4, 8))]',) {{}}"
         fresh = new_record(config, f"aten.{op_name}.default", len(records.ops))

@@ -21,13 +21,13 @@ from torch.fx import Graph, GraphModule, Interpreter, Node
 from torch.fx.node import map_aggregate
 
 from tt_torch.accuracy import calculate_atol, calculate_pcc, calculate_rtol, calculate_ulp
-from tt_torch.bringup.records import numbered
 from tt_torch.config import CompilerConfig
 from tt_torch.driver.executor import Executor
 from tt_torch.dynamo import facts
 from tt_torch.dynamo.passes.rewriting import user_line
 from tt_torch.dynamo.types import Argument, Arguments, Function, Result
 from tt_torch.files import write, write_new
+from tt_torch.records.op_by_op import numbered
 from tt_torch.wire import locations
 
 # Differences up to this count as rounding. The correlation says nothing there: it is not defined for zeros.

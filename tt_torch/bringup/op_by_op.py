@@ -18,7 +18,7 @@ import torch
 from torch.fx import GraphModule, Interpreter, Node
 from torch_mlir import ir
 
-from tt_torch.bringup.records import OpCompilationStatus, OpRecords, file_of, shapes_of
+from tt_torch.bringup.records import OpRecords, file_of, shapes_of
 from tt_torch.bringup.single_op import SingleOp, single_op
 from tt_torch.bringup.stablehlo_ops import cut_module, cut_stablehlo
 from tt_torch.config import CompileDepth, CompilerConfig, OpByOpBackend
@@ -32,6 +32,7 @@ from tt_torch.errors import OpByOpError
 from tt_torch.mlir.stablehlo.flatten import flatten
 from tt_torch.mlir.ttir.from_stablehlo.registry import RULES
 from tt_torch.records.lines import Record, shortened
+from tt_torch.records.op_by_op import not_executed, told
 from tt_torch.waiting import waiting
 from tt_torch.workers.engine import Item, Limits, Outcome, run
 
@@ -162,16 +163,11 @@ def _run_all(folder: Path, records: OpRecords, config: CompilerConfig) -> None:
                 records.save()
                 saved = time.monotonic()
     path = records.save()
-    print(f"{records.executed}/{len(records.ops)} ops executed: {path}", file=sys.stderr)
+    print(told(records.ops, path), file=sys.stderr)
     if not chosen and config.run_global_op_idx is not None:
         print(f"run_global_op_idx={config.run_global_op_idx} is no op of the graphs so far", file=sys.stderr)
-    missing = [f"{r['framework_op_name']}: {r['verdict']}" for r in chosen if not _executed(r)]
-    if config.check_all_ops_execute and missing:
+    if config.check_all_ops_execute and (missing := not_executed(chosen)):
         raise OpByOpError(missing, str(path))
-
-
-def _executed(record: Record) -> bool:
-    return record["compilation_status"] == OpCompilationStatus.EXECUTED
 
 
 def _outcomes(files: Sequence[Path], config: CompilerConfig) -> Iterator[tuple[str, Outcome]]:

@@ -1,14 +1,8 @@
-"""Results of op-by-op runs: one record per unique op, in a JSON file with a version and a schema.
-
-`op_by_op.schema.json` says what each field means. The file is always replaced as a whole, so it is readable at any
-time.
-"""
+"""Results of op-by-op runs: one record per unique op, which a file keeps: records/op_by_op.py."""
 
 from __future__ import annotations
 
-import itertools
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from enum import IntEnum
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -16,13 +10,8 @@ from typing import Any, TypeAlias
 import torch
 
 from tt_torch.config import CompilerConfig
-from tt_torch.errors import ConfigError
-from tt_torch.files import write, write_new
-from tt_torch.records.lines import Record, provenance, stamp
-
-VERSION = 2
-SCHEMA = Path(__file__).with_name("op_by_op.schema.json")
-
+from tt_torch.records.lines import Record
+from tt_torch.records.op_by_op import EXECUTED, OpsFile
 
 Work: TypeAlias = dict[str, Any]  # the file of an op: the op, its inputs and results, their types, its record
 
@@ -37,7 +26,7 @@ class OpCompilationStatus(IntEnum):
     CONVERTED_TO_STABLE_HLO = 4
     CONVERTED_TO_TTIR = 5
     CONVERTED_TO_TTNN = 6
-    EXECUTED = 7
+    EXECUTED = EXECUTED
 
 
 def new_record(config: CompilerConfig, op: str, index: int) -> Record:
@@ -92,12 +81,9 @@ class OpRecords:
 
     def __init__(self, config: CompilerConfig) -> None:
         self.config = config
-        self._path = Path(config.results_path) / f"{config.file_stem}_unique_ops.json" if config.model_name else None
-        if self._path and self._path.exists():
-            _require_same_model(self._path, config.model_name)
+        self.file = OpsFile(config)
         self.ops: dict[str, Record] = {}
         self.error = ""  # why a graph could not be taken apart
-        self.origin = {**provenance(), "time": stamp()}
         self._seen: list[str] = []  # the key of each op of the model, in order
         self._first = 0  # the position of the first op of the newest graph
 
@@ -122,41 +108,6 @@ class OpRecords:
         """The record of the op at the position `only` in the model, if there is one; with None, those of the graph."""
         return [*self.of_graph().values()] if only is None else [self.ops[key] for key in self._seen[only : only + 1]]
 
-    @property
-    def executed(self) -> int:
-        return sum(record["compilation_status"] == OpCompilationStatus.EXECUTED for record in self.ops.values())
-
     def save(self) -> Path:
-        """Writes the file and returns its name. Without a `model_name`, no file of another process is replaced."""
-        content = json.dumps(self._document(), indent=1, allow_nan=False, default=str).encode()
-        if self._path is None:
-            self._path = write_new(numbered(self.config, "unique_ops.json"), content)
-        else:
-            write(self._path, content)
-        return self._path
-
-    def _document(self) -> Record:
-        return {
-            "version": VERSION,
-            "model_name": self.config.model_name,
-            "error": self.error,
-            **self.origin,
-            "config": self.config.to_dict(),
-            "ops": self.ops,
-        }
-
-
-def _require_same_model(path: Path, name: str) -> None:
-    """Raises ConfigError if a file has the results of another model. Names such as a/b and a_b have the same file."""
-    try:
-        other = json.loads(path.read_bytes())["model_name"]
-    except (ValueError, KeyError, TypeError):  # these are no results
-        return
-    if other != name:
-        raise ConfigError("model_name", name, f"another name, because {path} has the results of the model {other!r}")
-
-
-def numbered(config: CompilerConfig, ending: str) -> Iterator[Path]:
-    """Names for a file of a model without a name: `model_<ending>`, `model_2_<ending>`, and so on without an end."""
-    numbers = ("" if number == 1 else f"{number}_" for number in itertools.count(1))
-    return (Path(config.results_path) / f"{config.file_stem}_{number}{ending}" for number in numbers)
+        """Writes the file and returns its name."""
+        return self.file.save(self.ops, self.error)

@@ -61,7 +61,7 @@ def cut_stablehlo(
         try:
             module, values = _lower(rest, roles, inputs, config)
         except CompileError as error:
-            records.error = str(error)
+            records.error = records.config.outputs.graph_error = str(error)
             records.save()
             raise
     cut_module(module, values, records, folder)

@@ -8,8 +8,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from tt_torch.records.lines import Record
+from tt_torch.records.op_by_op import LONGEST_TEXT
 
-LONGEST_TEXT = 32_667  # characters of a module or traceback that are kept; a cell of a workbook takes 100 more
 # Differences up to this count as rounding. The correlation says nothing there: it is not defined for zeros.
 _ROUNDING = 1e-6
 _VERDICTS = {"executed": "match", "compiled": "match", "crash": "crash", "timeout": "timeout"}
