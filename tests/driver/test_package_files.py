@@ -204,3 +204,38 @@ def test_a_result_of_an_unknown_kind_is_refused(kind: dict[str, str], saved: Pat
 
     with pytest.raises(PackageError, match="malformed"):
         tt_torch.load(changed(saved, tmp_path / "kind.ttpkg", change))
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        ("interface inputs 0", 99, "a program has an unknown input"),
+        ("interface complex_inputs", [-1], "an unknown input is complex"),
+        ("interface complex_outputs", [10**30], "an unknown result of a program is used"),
+        ("interface places 0", 7, "an unknown result of a program is used"),
+        ("interface places", [], "another number of tensors"),
+        ("interface outputs 0", None, "another number of tensors"),
+        ("interface outputs", [], "the graph has another number of results"),
+        ("tokens", -1, "the graph has another number of results"),
+        ("written", [99], "an unknown input is written"),
+        ("views", {"9": {"input": 0, "shape": [], "strides": [], "offset": 0}}, "an unknown result is a view"),
+        ("views", {"0": {"input": 9, "shape": [], "strides": [], "offset": 0}}, "a view of an unknown input"),
+        ("places 0 argument", 99, "a result lies in an unknown input"),
+        ("places 0 strides", [], "other strides than dimensions"),
+        ("places 0 offset", -1, "other strides than dimensions"),
+        ("result", {"container": "dict", "keys": [], "parts": [{"value": 1}]}, "another number of keys"),
+        ("result", {"container": "dict", "keys": [[]], "parts": [{"value": 1}]}, "no number and no text"),
+    ],
+)
+def test_parts_of_a_manifest_that_do_not_fit_each_other(
+    path: str, value: Any, message: str, saved: Path, tmp_path: Path
+) -> None:
+    def change(data: Any) -> None:
+        *folders, name = (int(key) if key.isdigit() else key for key in path.split())
+        part = data["manifest"]
+        for key in folders:
+            part = part[key]
+        part[name] = value
+
+    with pytest.raises(PackageError, match=f"malformed manifest: ValueError: .*{message}"):
+        tt_torch.load(changed(saved, tmp_path / "changed.ttpkg", change))

@@ -15,6 +15,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 
 from tt_torch.driver.family import Family
+from tt_torch.driver.package.consistency import consistent
 from tt_torch.driver.package.manifest import (
     FAMILY_FORMAT,
     FLOW_FORMAT,
@@ -192,7 +193,7 @@ def _package(origin: str, metadata: Mapping[str, str], tensors: Mapping[str, tor
             raise PackageError(f"{origin} has the format {data.get('format')}, {known}")
         compared = Tensors(origin, tensors, data["sha256"])
         is_family = "family" in data
-        manifests = [from_json(each) for each in (data["manifests"] if is_family else [data["manifest"]])]
+        manifests = [consistent(from_json(each)) for each in (data["manifests"] if is_family else [data["manifest"]])]
         family = family_from_json(data["family"], manifests) if is_family else None
         package = Package(manifests, compared, family)
         members = map(package.member, range(len(manifests)))

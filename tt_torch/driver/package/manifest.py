@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 from collections import OrderedDict
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import torch
@@ -149,18 +149,18 @@ def family_from_json(data: Json, manifests: Sequence[Manifest]) -> Family:
     names = [field.name for field in dataclasses.fields(Dimension)]
     places = [Dimension(*(place[name] for name in names)) for place in data["dimensions"]]
     family = Family(sizes, places)
-    _require(all(each and list(each) == sorted({*each}) for each in sizes.values()), "the sizes are not ascending")
-    _require(family.count == len(manifests) > 0, "the family has another number of programs")
+    require(all(each and list(each) == sorted({*each}) for each in sizes.values()), "the sizes are not ascending")
+    require(family.count == len(manifests) > 0, "the family has another number of programs")
     for place in places:
         form = manifests[0].forms.get(place.argument)
-        _require(isinstance(form, TensorForm) and place.dimension in range(len(form.shape)), "an unknown dimension")
+        require(isinstance(form, TensorForm) and place.dimension in range(len(form.shape)), "an unknown dimension")
         numbers = type(place.factor) is type(place.offset) is int and place.factor > 0
-        _require(place.name in sizes and numbers, "an unknown size")
+        require(place.name in sizes and numbers, "an unknown size")
     for manifest in manifests:
-        _require(manifest.signature == manifests[0].signature, "programs have different parameters")
-        _require(_trained(manifest) == _trained(manifests[0]), "programs train different weights")
+        require(manifest.signature == manifests[0].signature, "programs have different parameters")
+        require(_trained(manifest) == _trained(manifests[0]), "programs train different weights")
         for name in manifest.weights.keys() & manifests[0].weights.keys():
-            _require(manifest.weights[name] == manifests[0].weights[name], f"programs have different forms of {name}")
+            require(manifest.weights[name] == manifests[0].weights[name], f"programs have different forms of {name}")
     return family
 
 
@@ -188,7 +188,7 @@ def _plain(value: object) -> Json:
 
 def from_json(data: Json) -> Manifest:
     """The manifest in these data. Raises KeyError, TypeError, ValueError, AttributeError, IndexError or RuntimeError if
-    they are no manifest."""
+    they are no manifest. Whether its parts fit each other is for consistency.py to say."""
     manifest = Manifest(
         **_graph_fields(data),
         signature=[(str(name), int(KINDS[kind])) for name, kind in data["signature"]],
@@ -204,14 +204,6 @@ def from_json(data: Json) -> Manifest:
     )
     if "flow" in data:
         manifest = dataclasses.replace(manifest, flow=_flow(data["flow"], manifest))
-    tensors = {name for name, form in manifest.forms.items() if isinstance(form, TensorForm)}
-    known = {"result": range(len(manifest.places)), "argument": tensors, "weight": manifest.weights}
-    for weight, name in manifest.inputs:
-        _require(name in known["weight" if weight else "argument"], f"{name} is unknown")
-    _require(all(i in range(len(manifest.inputs)) for i in manifest.written), "an unknown input is written")
-    _check_tree(manifest.result, known)
-    if manifest.training:
-        _check_training(manifest, manifest.training)
     return manifest
 
 
@@ -230,7 +222,7 @@ def _flow(data: Json, manifest: Manifest) -> Flow:
         if isinstance(step, HostCall):
             require_known(step)
     form, results = (flow.inputs, len(flow.results)), len(manifest.places) + len(manifest.checks)
-    _require(form == (len(manifest.interface.inputs), results), "the flow has other inputs or results")
+    require(form == (len(manifest.interface.inputs), results), "the flow has other inputs or results")
     return flow
 
 
@@ -245,20 +237,6 @@ def _training(data: Json) -> Training:
         trained=_ints(data["trained"]),
         parameters={str(name): bool(trained) for name, trained in data["parameters"].items()},
     )
-
-
-def _check_training(manifest: Manifest, training: Training) -> None:
-    """Raises ValueError if the backward graph does not fit the forward graph."""
-    outputs = range(training.results - len(manifest.written))
-    kept = kept_for_backward(manifest, manifest.tokens, training.results)
-    backward = training.backward.interface
-    _require(kept >= 0 and len(outputs) >= len(manifest.places), "the forward graph has another number of results")
-    _require(all(i in range(training.results) for i in training.gradients), "an unknown result has a gradient")
-    _require(backward.inputs == list(range(kept + len(training.gradients))), "the backward graph has other inputs")
-    _require(len(backward.outputs) == len(manifest.inputs), "the backward graph has another number of results")
-    known = all(i in range(len(manifest.places)) and of in outputs for i, of in training.bases.items())
-    _require(known, "an unknown result is a view")
-    _require(training.parameters.keys() <= manifest.weights.keys(), "a parameter is unknown")
 
 
 def kept_for_backward(forward: Graph | Program, tokens: int, results: int) -> int:
@@ -283,24 +261,8 @@ def _graph_fields(data: Json) -> dict[str, Any]:
     }
 
 
-def _check_tree(node: Json, known: Mapping[str, Container[Any]]) -> None:
-    """Raises ValueError for a tree of a result that refers to something unknown."""
-    if "parts" not in node:
-        ((kind, value),) = node.items()
-        plain = value is None or isinstance(value, (bool, int, float, str))
-        _require(plain and (kind == "value" or value in known[kind]), "the result has an unknown part")
-        return
-    if "class" in node:
-        named = node["class"].rpartition(".")[2].isidentifier()
-        _require(named and node["family"] in ("dataclass", "tuple"), "the result has an unknown class")
-    else:
-        _require(node["container"] in CONTAINERS, "the result has an unknown container")
-    _require(not node["keys"] or len(node["keys"]) == len(node["parts"]), "the result has another number of keys")
-    for part in node["parts"]:
-        _check_tree(part, known)
-
-
-def _require(holds: bool, otherwise: str) -> None:
+def require(holds: bool, otherwise: str) -> None:
+    """Raises ValueError with the text if something does not hold."""
     if not holds:
         raise ValueError(otherwise)
 
