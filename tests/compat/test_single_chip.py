@@ -117,8 +117,13 @@ def test_names_of_the_backend(name: str):
     assert tt_torch.backend is backend
 
 
-@pytest.mark.parametrize("depth", [CompileDepth.COMPILE_OP_BY_OP, CompileDepth.EXECUTE_OP_BY_OP])
-@pytest.mark.parametrize("kind", OpByOpBackend)
+@pytest.mark.parametrize(
+    ("depth", "kind"),
+    [
+        (CompileDepth.COMPILE_OP_BY_OP, OpByOpBackend.STABLEHLO),
+        (CompileDepth.EXECUTE_OP_BY_OP, OpByOpBackend.TORCH),
+    ],
+)
 def test_op_by_op(tmp_path: Path, depth: CompileDepth, kind: OpByOpBackend):
     config = CompilerConfig()
     config.compile_depth, config.op_by_op_backend = depth, kind
