@@ -130,7 +130,7 @@ def check_program(program: Sequence[str]) -> None:
         if not Path(program[0]).is_file():
             raise typer.BadParameter(f"there is no Python file {program[0]!r}; give prog.py or -m MODULE")
         if Path(program[0]).suffix in (*STABLEHLO_SUFFIXES, *_NO_PROGRAMS):
-            others = "tt-torch compile compiles a model; run --golden, profile and explore take its package"
+            others = "tt-torch compile compiles a model; run, verify FILE MODEL, profile and explore take its package"
             raise typer.BadParameter(f"{program[0]!r} is no Python program; {others}")
     elif len(program) < 2 or not is_module(program[1]):
         raise typer.BadParameter(f"there is no module {' '.join(program[1:2])!r}")

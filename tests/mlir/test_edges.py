@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import pytest
 import torch
 from edge_rows import BITS, TYPES, Row, named, rows
-from interpreter import interpreted
 
+from tt_torch.bringup.interpret import evaluate
 from tt_torch.config import CompilerConfig
 from tt_torch.driver import stablehlo as driver_stablehlo
 from tt_torch.driver.stablehlo import compile_stablehlo, in_a_list
@@ -70,7 +70,7 @@ def differences(group: Sequence[Row]) -> list[str]:
     text, inputs = merged(group)
     with make_context():
         results = in_a_list(compile_stablehlo(text, CompilerConfig(verify_ir=True))(*inputs))
-    compared = zip(group, results, interpreted(text, inputs), strict=True)
+    compared = zip(group, results, evaluate(text, inputs), strict=True)
     return [text for row, got, expected in compared if (text := wrong(row, got, expected))]
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
-from interpreter import compiled, interpreted
+from interpreter import compiled
 
 import tt_torch
+from tt_torch.bringup.interpret import evaluate
 from tt_torch.errors import UnsupportedOpError
 
 COUNTED = """
@@ -48,9 +49,7 @@ def text(counter: tuple[str, int, int, int, str]) -> str:
 @pytest.mark.parametrize("counter", COUNTERS, ids=str)
 def test_counted_loops(counter: tuple[str, int, int, int, str]) -> None:
     x = torch.tensor([0.5, -0.25])
-    for got, expected in zip(
-        tt_torch.compile_stablehlo(text(counter))(x), interpreted(text(counter), [x]), strict=True
-    ):
+    for got, expected in zip(tt_torch.compile_stablehlo(text(counter))(x), evaluate(text(counter), [x]), strict=True):
         torch.testing.assert_close(got, expected)
 
 
@@ -95,7 +94,7 @@ func.func private @turn(%x: tensor<4xf32>) -> tensor<4xf32> {
 def test_loops_inside_branches_and_loops_that_begin_at_the_counter_of_another_one() -> None:
     x, model = torch.randn(4), tt_torch.compile_stablehlo(NESTED)
     for flag in (True, False):
-        (expected,) = interpreted(NESTED, [x, torch.tensor(flag)])
+        (expected,) = evaluate(NESTED, [x, torch.tensor(flag)])
         torch.testing.assert_close(model(x, torch.tensor(flag)), expected)
 
 

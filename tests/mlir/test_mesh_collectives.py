@@ -10,11 +10,12 @@ from math import prod
 
 import pytest
 import torch
-from interpreter import attribute, drawn, tensor
+from interpreter import drawn
 from mesh_programs import LINES, OPS, function, groups, listed, program, ring
 from torch_mlir import ir
 from torch_mlir._mlir_libs import _stablehlo
 
+from tt_torch.bringup.interpret import attribute, tensor
 from tt_torch.config import CompilerConfig
 from tt_torch.driver.compile import compile_module
 from tt_torch.mlir.context import make_context

@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 import torch
 import torch_mlir
-from interpreter import inputs_of, interpreted
+from interpreter import inputs_of
 from spec_programs import SPECS, Spec
 
 import tt_torch
+from tt_torch.bringup.interpret import evaluate
 from tt_torch.config import CompilerConfig
 from tt_torch.driver.stablehlo import in_a_list
 from tt_torch.errors import UnsupportedOpError
@@ -78,7 +79,7 @@ def test_the_device_computes_what_the_op_means(group: int) -> None:
     results = in_a_list(program(*(x for given in inputs for x in given)))
     known = [number for number, spec in enumerate(specs) if spec.expected is None]
     text = merged([specs[number] for number in known])
-    values = dict(zip(known, interpreted(text, [x for number in known for x in inputs[number]]), strict=True))
+    values = dict(zip(known, evaluate(text, [x for number in known for x in inputs[number]]), strict=True))
     for number, (name, spec, got) in enumerate(zip(names, specs, results, strict=True)):
         wanted = spec.expected(*inputs[number]) if spec.expected else values[number]
         torch.testing.assert_close(

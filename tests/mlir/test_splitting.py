@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 import torch
 from flow_programs import Writer
-from interpreter import interpreted
 from typer.testing import CliRunner
 
 import tt_torch
 from tt_torch import runtime
+from tt_torch.bringup.interpret import evaluate
 from tt_torch.driver import host_functions
 from tt_torch.driver.flow_runner import FlowRunner
 from tt_torch.driver.package import contents
@@ -99,7 +99,7 @@ def check(seed: int) -> None:
     torch.manual_seed(seed)
     for _ in range(2):
         inputs = [torch.randn(4), torch.randn(4), *(torch.randint(-4, 9, (), dtype=torch.int32) for _ in range(2))]
-        for got, wanted in zip(model(*inputs), interpreted(text, inputs), strict=True):
+        for got, wanted in zip(model(*inputs), evaluate(text, inputs), strict=True):
             torch.testing.assert_close(got, wanted, rtol=1e-5, atol=1e-5, msg=lambda said: f"{said}\n{text}")
 
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 import torch
-from interpreter import interpreted
 from wide_programs import SIZE, program
 from wide_windows import KINDS
 
 import tt_torch
+from tt_torch.bringup.interpret import evaluate
 from tt_torch.config import CompilerConfig
 from tt_torch.driver.exact_runner import ExactnessWarning
 from tt_torch.driver.flow_runner import on_host
@@ -47,7 +47,7 @@ def check(text: str, kind: str, seed: int, sizes: Sequence[int], compiled: Loade
             got = [x.tolist() for x in in_a_list(compiled(*given))]
         except InexactError:
             continue
-        assert got == [x.tolist() for x in interpreted(text, given)], drawn
+        assert got == [x.tolist() for x in evaluate(text, given)], drawn
         results += 1
     return results
 
@@ -226,7 +226,7 @@ def test_random_windows_and_sorts(name: str, seed: int) -> None:
     compiled = compile_stablehlo(drawn.text)
     for size in (2, 2**25, 2**31 - 1, 2**64):
         given = drawn.inputs(rng, size)
-        expected = [x.tolist() for x in interpreted(drawn.for_interpreter, given)]
+        expected = [x.tolist() for x in evaluate(drawn.for_interpreter, given)]
         assert [x.tolist() for x in in_a_list(compiled(*given))] == expected
 
 

@@ -1,4 +1,4 @@
-"""`tt-torch verify` compares a program's graphs with eager PyTorch, op by op."""
+"""`tt-torch verify PROGRAM` compares a program's graphs with eager PyTorch, op by op."""
 
 from __future__ import annotations
 
@@ -9,25 +9,16 @@ import traceback
 from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
 from types import TracebackType
-from typing import Annotated
 
 import typer
 
-from tt_torch.command_line import AsJson, Program, check_program, print_json
+from tt_torch.command_line import check_program, print_json
 
 
-def verify(
-    program: Program,
-    bisect: Annotated[
-        bool, typer.Option("--bisect", help="shrink a graph with wrong results to a small program")
-    ] = False,
-    pcc: Annotated[float, typer.Option(help="a result with a lower correlation counts as wrong")] = 0.99,
-    as_json: AsJson = False,
-) -> None:
+def verify_program(program: list[str], bisect: bool, pcc: float, as_json: bool) -> None:
     """Runs a program and compares each device op with eager PyTorch, in the first call of each graph.
 
-    Options stand before the program. The exit status is 1 if a result is wrong, if the program fails, or if nothing was
-    compared.
+    Ends the command with status 1 if a result is wrong, if the program fails, or if nothing was compared.
     """
     check_program(program)
     from tt_torch.config import CompilerConfig

@@ -14,6 +14,8 @@ from torch_mlir._mlir_libs import _stablehlo
 
 from tt_torch.mlir.context import make_context, run_native
 from tt_torch.mlir.functions import block, main, replace
+from tt_torch.mlir.stablehlo import attrs
+from tt_torch.mlir.stablehlo.dtypes import DTYPES
 from tt_torch.mlir.types import Function
 from tt_torch.workers.engine import Outcome
 
@@ -36,46 +38,40 @@ def fill_in(file: str) -> Outcome:
     return {"verdict": "match"}
 
 
-def evaluate(bytecode: bytes, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    """The results of `main` of a StableHLO module."""
+def evaluate(source: str | bytes, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """The results of `main` of a StableHLO module, given as text or as bytecode."""
     context = make_context()
+    context.allow_unregistered_dialects = True  # torch-mlir lacks Shardy's
     with context, ir.Location.unknown():
-        module = ir.Module.parse(bytecode)
+        module = ir.Module.parse(source)
         function = main(module)
         _replace_constants(function)
-        _widen_results(function)
-        run_native(module, "func.func(chlo-legalize-to-stablehlo,stablehlo-legalize-deprecated-ops)")
-        types = [argument.type for argument in function.arguments]
-        arguments = [_attribute(value, type_) for value, type_ in zip(inputs, types, strict=True)]
-        results = _stablehlo.eval_module(module, arguments)
-        return [torch.from_numpy(np.array(ir.DenseElementsAttr(result))) for result in results]
+        run_native(module, "func.func(chlo-legalize-to-stablehlo,stablehlo-legalize-deprecated-ops)", "inline")
+        types = [argument.type for argument in main(module).arguments]
+        arguments = [attribute(value, type_) for value, type_ in zip(inputs, types, strict=True)]
+        return [tensor(result) for result in _stablehlo.eval_module(module, arguments)]
 
 
 def _replace_constants(function: Function) -> None:
-    """Replaces constants of the dialect arith, which torch-mlir leaves. The interpreter knows only StableHLO."""
+    """Replaces tensors of the dialect arith, which torch-mlir leaves. The interpreter knows only StableHLO."""
     for op in list(block(function).operations):
         op = op.operation
-        if op.name == "arith.constant":
+        if op.name == "arith.constant" and isinstance(op.result.type, ir.RankedTensorType):
             with ir.InsertionPoint(op):
                 value = {"value": op.attributes["value"]}
                 replace(op, ir.Operation.create("stablehlo.constant", [r.type for r in op.results], [], value))
 
 
-def _widen_results(function: Function) -> None:
-    """Converts bfloat16 results to float32, because numpy has no bfloat16."""
-    *_, end = block(function).operations
-    end = end.operation
-    for i, value in enumerate(end.operands):
-        type_ = ir.RankedTensorType(value.type)
-        if str(type_.element_type) == "bf16":
-            wide = ir.RankedTensorType.get(type_.shape, ir.F32Type.get())
-            with ir.InsertionPoint(end):
-                end.operands[i] = ir.Operation.create("stablehlo.convert", [wide], [value]).result
-    signature = ir.FunctionType.get([a.type for a in function.arguments], [v.type for v in end.operands])
-    function.attributes["function_type"] = ir.TypeAttr.get(signature)
+def attribute(x: torch.Tensor, type_: ir.Type) -> ir.Attribute:
+    """The values of a tensor as a constant of MLIR."""
+    if x.dtype is torch.bool or not x.numel():
+        return ir.Attribute.parse(f"dense<{str(x.tolist()).lower() if x.numel() else ''}> : {type_}")
+    raw = x.detach().contiguous().reshape(-1).view(torch.uint8)
+    return ir.Attribute.parse(f'dense<"0x{raw.numpy().tobytes().hex()}"> : {type_}')
 
 
-def _attribute(value: torch.Tensor, type_: ir.Type) -> ir.DenseElementsAttr:
-    value = value.detach().contiguous()
-    bits = value.view(torch.uint16) if value.dtype == torch.bfloat16 else value
-    return ir.DenseElementsAttr.get(bits.numpy(), type=type_)
+def tensor(result: ir.Attribute) -> torch.Tensor:
+    """The values of a constant of MLIR."""
+    values = attrs.elements(result)
+    values = values.astype(np.uint64) if values.dtype.char == "Q" else values  # a name that PyTorch does not know
+    return torch.from_numpy(values.copy()).to(DTYPES[str(result.type.element_type)])

@@ -11,7 +11,6 @@ from typing import Annotated
 
 import typer
 
-from tt_torch.bringup.cli import verify
 from tt_torch.cli_errors import one_line_errors
 from tt_torch.command_line import AsJson, Commands, ProgramCommand, print_json
 from tt_torch.explore.cli import explore
@@ -28,6 +27,7 @@ from tt_torch.tools.explain_cli import explain
 from tt_torch.tools.opt_cli import opt
 from tt_torch.tools.run_cli import run
 from tt_torch.tools.tune_cli import tune_precision
+from tt_torch.tools.verify_cli import verify
 
 app = typer.Typer(
     cls=Commands,

@@ -5,9 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, redirect_stdout
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,7 +14,7 @@ import typer
 from tt_torch.cli_errors import one_line_errors
 from tt_torch.command_line import AsJson, print_json
 from tt_torch.files import STABLEHLO_SUFFIXES
-from tt_torch.tools.explain_cli import FORM, TARGET, model_of
+from tt_torch.tools.explain_cli import FORM, TARGET
 
 if TYPE_CHECKING:
     from tt_torch.driver.compiled import CompiledModel
@@ -42,63 +40,24 @@ def compile_(source: Source, output: Output = None, shape: Shape = None, as_json
     The weights of a .ttnn binary from a file go into a .safetensors file beside it, by the names that `tt-torch run`
     takes. Options of the compiler are environment variables, such as TT_TORCH_DTYPE=bf16.
     """
-    readers: dict[str, Callable[[Path], CompiledModel | LoadedModel]] = dict.fromkeys(STABLEHLO_SUFFIXES, _stablehlo)
     suffix, shapes = Path(source).suffix, dict(map(_shape, shape or ()))
     if shapes and suffix != ".onnx":
         raise typer.BadParameter("only ONNX models have open dimensions", param_hint="--shape")
-    compiled = (readers | {".onnx": partial(_onnx, shapes=shapes), ".pt2": _exported}).get(suffix)
-    target = output or Path((Path(source).stem if compiled else source.rpartition(":")[2]) + ".ttpkg")
+    is_file = suffix in (*STABLEHLO_SUFFIXES, ".onnx", ".pt2")
+    target = output or Path((Path(source).stem if is_file else source.rpartition(":")[2]) + ".ttpkg")
     if target.suffix not in (".ttpkg", ".ttnn"):
         raise typer.BadParameter(f"{target} does not end in .ttpkg or .ttnn", param_hint="--output")
-    if compiled and not Path(source).is_file():
+    if is_file and not Path(source).is_file():
         raise typer.BadParameter(f"there is no file {source!r}", param_hint="MODEL")
     with one_line_errors(), redirect_stdout(sys.stderr) if as_json else nullcontext():
+        from tt_torch.tools.models import model_in
+
         begin = time.perf_counter()
-        model = compiled(Path(source)) if compiled else _pytorch(source)
+        model = model_in(source, shapes).compiled()
         model.save(target)
         written = [target, *_weights_beside(model, target)]
         seconds = time.perf_counter() - begin
     _show(written, seconds, as_json)
-
-
-def _pytorch(source: str) -> CompiledModel:
-    model, args, kwargs = model_of(source)
-    import tt_torch
-
-    return tt_torch.compile_model(model, args, kwargs=kwargs)
-
-
-def _exported(source: Path) -> CompiledModel:
-    """A program of torch.export, for arguments like its example. Its open dimensions get the sizes of the example."""
-    import zipfile
-
-    import torch
-
-    import tt_torch
-    from tt_torch.errors import CompileError
-
-    if not zipfile.is_zipfile(source):  # PyTorch would print a traceback before it raises an error
-        raise CompileError(f"{source} is no program of torch.export: it is no complete zip file")
-    try:
-        program = torch.export.load(source)
-    except Exception as error:  # it raises errors of zip files, of JSON, of its own and others
-        raise CompileError(f"{source} is no program of torch.export: {error}") from error
-    if program.example_inputs is None:
-        raise CompileError(f"{source} has no example of its arguments; save it with those of torch.export.export")
-    args, kwargs = program.example_inputs
-    return tt_torch.compile_model(program, args, kwargs=kwargs)
-
-
-def _stablehlo(source: Path) -> LoadedModel:
-    import tt_torch
-
-    return tt_torch.compile_stablehlo(source)
-
-
-def _onnx(source: Path, shapes: Mapping[str, Sequence[int]]) -> LoadedModel:
-    import tt_torch
-
-    return tt_torch.compile_onnx(source, shapes=shapes)
 
 
 def _shape(text: str) -> tuple[str, list[int]]:

@@ -55,7 +55,7 @@ def run(
             tensor_files.check_suffix(path, option)
     with one_line_errors(file):
         model = running.loaded(file, _device(allow_host_code))
-        given = _read(model, inputs) if inputs else _random(model, seed)
+        given = _read(model, inputs) if inputs else running.drawn(model.inputs, seed)
         outputs, times = running.timed(model, given, repeat)
         if output:
             tensor_files.write(output, outputs)
@@ -85,18 +85,6 @@ def _read(model: Loaded, files: list[Path]) -> Tensors:
         found |= tensor_files.read(path)
     given = tensor_files.by_name(list(model.inputs), found, ", ".join(map(str, files)))
     return {name: x.to(model.inputs[name].device) for name, x in given.items()}
-
-
-def _random(model: Loaded, seed: int) -> Tensors:
-    """Floats between -0.5 and 0.5; integers 0 and 1, which are indices into any table."""
-    import torch
-
-    from tt_torch.accuracy import random_inputs
-
-    torch.manual_seed(seed)
-    forms = model.inputs.values()
-    made = random_inputs([form.shape for form in forms], [form.dtype for form in forms], value_range_int=(0, 2))
-    return {name: x.to(form.device) for (name, form), x in zip(model.inputs.items(), made, strict=True)}
 
 
 def _facts(outputs: Tensors, times: Times, compared: list[Comparison]) -> dict[str, object]:

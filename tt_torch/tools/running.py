@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from tt_torch.accuracy import calculate_atol, calculate_pcc
+from tt_torch.accuracy import calculate_atol, calculate_pcc, random_inputs
 from tt_torch.driver.arguments import TensorForm
 from tt_torch.driver.containers import parts_of
 from tt_torch.driver.devices import Device
@@ -45,10 +45,19 @@ def loaded(path: Path, device: Device | None) -> Loaded:
             writes=False,
         )
     package = model
-    return Loaded(package.tensor_forms, lambda given: _named(package.run(given)), writes=True)
+    return Loaded(package.tensor_forms, lambda given: named(package.run(given)), writes=True)
 
 
-def _named(result: Any) -> Tensors:
+def drawn(forms: Mapping[str, TensorForm], seed: int = 0) -> Tensors:
+    """Random tensors: floats between -0.5 and 0.5; integers 0 and 1, which are indices into any table."""
+    torch.manual_seed(seed)
+    shapes, dtypes = [form.shape for form in forms.values()], [form.dtype for form in forms.values()]
+    made = random_inputs(shapes, dtypes, value_range_int=(0, 2))
+    return {name: x.to(form.device) for (name, form), x in zip(forms.items(), made, strict=True)}
+
+
+def named(result: Any) -> Tensors:
+    """The tensors of a result, by name."""
     return {name: part for name, part in parts_of(result, "result") if isinstance(part, torch.Tensor)}
 
 
