@@ -164,7 +164,7 @@ def test_calls_that_leave_32_bits(program: tuple[Any, ...]) -> None:
 
 
 def test_packages_and_errors(tmp_path: Path) -> None:
-    """A package has the ops of the host, and not the second form, which a copy has."""
+    """A package and a copy have the ops of the host, and the second form."""
     with pytest.warns(HostFallbackWarning, match=r"stablehlo.multiply at .*test_jax_integers.py:\d+ .*32 bits"):
         model = tt_torch.jax.compile(splitmix, count()).model
     x, expected = np.array(count()), np.asarray(splitmix(count()))
@@ -172,10 +172,8 @@ def test_packages_and_errors(tmp_path: Path) -> None:
     loaded, copied, large = tt_torch.load(tmp_path / "a.ttpkg"), copy.deepcopy(model), x + np.uint64(2**32)
     for each in (loaded, copied):
         np.testing.assert_array_equal(each(torch.from_numpy(x)).numpy(), expected)
-    with pytest.raises(InexactError, match="arg0"):
-        loaded(torch.from_numpy(large))
-    with pytest.warns(ExactnessWarning, match="arg0"):
-        np.testing.assert_array_equal(copied(torch.from_numpy(large)).numpy(), np.asarray(splitmix(large)))
+        with pytest.warns(ExactnessWarning, match="arg0"):
+            np.testing.assert_array_equal(each(torch.from_numpy(large)).numpy(), np.asarray(splitmix(large)))
     with pytest.raises(UnsupportedOpError, match="more than 32 bits"):
         tt_torch.jax.compile(splitmix, count(), config=CompilerConfig(fallback="error"))
     refusing = tt_torch.jax.compile(jnp.cumsum, times(), config=CompilerConfig(fallback="error"))

@@ -147,16 +147,17 @@ def test_indices_and_small_numbers_need_no_check() -> None:
 
 
 def test_a_package_checks(tmp_path: Path) -> None:
-    """In Python and in C++."""
+    """In Python and in C++. Only Python has the host that computes the second form."""
     x = torch.tensor([3, 2**20])
     model = model_of([node("Mul", ["x", "x"], ["y"], "square")], {"x": x.numpy()}, ["y"])
     compile_onnx(model).save(tmp_path / "m.ttpkg")
     loaded = Package(str(tmp_path / "m.ttpkg"), default_device()._impl)
     result = torch.empty_like(x)
-    for run in (tt_torch.load(tmp_path / "m.ttpkg"), lambda x: loaded.run({"x": x}, {"result": result})):
-        run(x // 64)
-        with pytest.raises(InexactError, match="integers of the node square leave"):
-            run(x)
+    loaded.run({"x": x // 64}, {"result": result})
+    with pytest.raises(InexactError, match="integers of the node square leave"):
+        loaded.run({"x": x}, {"result": result})
+    with pytest.warns(ExactnessWarning, match="integers of the node square leave"):
+        assert tt_torch.load(tmp_path / "m.ttpkg")(x).tolist() == [9, 2**40]
     assert result.tolist() == [0, 2**28]
 
 

@@ -3,6 +3,9 @@ names an op that leaves 32 bits instead."""
 
 from __future__ import annotations
 
+import copy
+import dataclasses
+import pickle
 import random
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,10 +21,12 @@ from tt_torch.bringup.interpret import evaluate
 from tt_torch.config import CompilerConfig
 from tt_torch.driver.exact_runner import ExactnessWarning
 from tt_torch.driver.flow_runner import on_host
+from tt_torch.driver.package import contents
 from tt_torch.driver.package.loading import LoadedModel
 from tt_torch.driver.stablehlo import compile_stablehlo, in_a_list
-from tt_torch.errors import InexactError, KernelError
+from tt_torch.errors import InexactError, KernelError, PackageError
 from tt_torch.flow import HostCall
+from tt_torch.tools import package_inspection
 
 HOSTLESS = CompilerConfig(fallback="error")
 DTYPES = {"i64": torch.int64, "ui64": torch.uint64}
@@ -180,8 +185,45 @@ def test_a_loop_that_carries_64_bits(tmp_path: Path) -> None:
     with pytest.warns(ExactnessWarning, match=r"stablehlo.add \(loc\(\"-\":12:12\)\) leave"):
         assert [value.item() for value in compiled(x, steps)] == [hashed, total]
     compiled.save(tmp_path / "a.ttpkg")
-    with pytest.raises(InexactError, match=r"stablehlo.add \(loc\(\"-\":12:12\)\) leave"):
-        tt_torch.load(tmp_path / "a.ttpkg")(x, steps)
+    with pytest.warns(ExactnessWarning, match=r"stablehlo.add \(loc\(\"-\":12:12\)\) leave"):
+        assert [value.item() for value in tt_torch.load(tmp_path / "a.ttpkg")(x, steps)] == [hashed, total]
+
+
+SQUARE = """func.func @main(%x: tensor<2xi64>) -> tensor<2xi64> {
+  %0 = stablehlo.multiply %x, %x : tensor<2xi64>
+  return %0 : tensor<2xi64>
+}"""
+
+
+@pytest.mark.filterwarnings("ignore::tt_torch.driver.exact_runner.ExactnessWarning")
+def test_a_package_has_both_forms(tmp_path: Path) -> None:
+    """So has what is made of it, and of the compiled model."""
+    path, again = tmp_path / "a.ttpkg", tmp_path / "b.ttpkg"
+    compiled = compile_stablehlo(SQUARE)
+    compiled.save(path)
+    loaded = tt_torch.load(path)
+    loaded.save(again)
+    assert path.read_bytes() == again.read_bytes()
+    for model in (loaded, copy.deepcopy(loaded), pickle.loads(pickle.dumps(compiled))):
+        assert model(torch.tensor([3, -(2**31)])).tolist() == [9, 2**62]
+    assert "\nsecond form: " in "\n".join(package_inspection.text(path))
+
+
+def test_a_package_that_needs_no_second_form(tmp_path: Path) -> None:
+    """No input and no op can leave 32 bits. With `fallback="error"`, there is no second form either."""
+    text = SQUARE.replace("i64", "f32").replace("return", "%n = stablehlo.iota dim = 0 : tensor<2xi64>\n  return", 1)
+    compile_stablehlo(text).save(tmp_path / "a.ttpkg")
+    compile_stablehlo(SQUARE, HOSTLESS).save(tmp_path / "b.ttpkg")
+    assert not contents.read(tmp_path / "a.ttpkg").second and not contents.read(tmp_path / "b.ttpkg").second
+    with pytest.raises(InexactError, match=r"stablehlo\.multiply"):
+        tt_torch.load(tmp_path / "b.ttpkg")(torch.tensor([3, 2**20]))
+
+
+def test_a_second_form_of_another_program(tmp_path: Path) -> None:
+    first, other = (compile_stablehlo(SQUARE.replace("2xi64", f"{n}xi64"))._now() for n in (2, 3))
+    contents.write(tmp_path / "a.ttpkg", dataclasses.replace(first, second=other.second))
+    with pytest.raises(PackageError, match="the second form has other arguments or weights"):
+        tt_torch.load(tmp_path / "a.ttpkg")
 
 
 POOLED = """func.func @main(%x: tensor<130xi64>, %f: tensor<9xf32>) -> (tensor<130xi64>, tensor<4xf32>) {

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ from tt_torch.config import CompilerConfig
 from tt_torch.driver.devices import Device
 from tt_torch.driver.dynamic_shapes import MOST_PROGRAMS
 from tt_torch.driver.family import Dimension, Family
-from tt_torch.driver.package.contents import Package
+from tt_torch.driver.package.contents import Package, joined
 from tt_torch.driver.package.loading import LoadedModel, device_for
 from tt_torch.driver.stablehlo import packaged_module, written_if_wide
 from tt_torch.driver.two_forms import ModelInTwoForms
@@ -50,7 +50,7 @@ def compile_onnx(
     tensor, or a tuple if the model has several outputs. Matrices and filters among the initializers and constants are
     weights by their names, so that `load_state_dict` can replace them. Environment variables override `config`.
     A call whose 64-bit integers leave 32 bits computes them on the host, with an ExactnessWarning. It raises
-    InexactError in a saved package and with the option `fallback="error"`. Raises CompileError, UnsupportedOpError for
+    InexactError with the option `fallback="error"`. Raises CompileError, UnsupportedOpError for
     an op that the device does not support, ExtraMissingError if the package `onnx` is not installed, and OSError for a
     file that cannot be read.
     """
@@ -71,7 +71,8 @@ def compile_onnx(
         source, weights = written[number]
         return packaged_module(read_stablehlo(source), arguments, weights, chosen, exact=True)
 
-    package = compiled({}) if sizes is None else _together(_family(model, names, sizes), compiled)
+    family = None if sizes is None else _family(model, names, sizes)
+    package = joined([compiled(member) for member in (family.members() if family else [{}])], family)
     on = device or device_for(package, chosen)
     if all(source is None for source, _ in written):
         return LoadedModel(package, on)
@@ -91,17 +92,6 @@ def _family(model: onnx.ModelProto, names: Sequence[str], sizes: Mapping[str, Se
     if family.count > MOST_PROGRAMS:
         raise CompileError(f"`sizes` asks for {family.count} programs; at most {MOST_PROGRAMS} are compiled")
     return family
-
-
-def _together(family: Family, compiled: Callable[[Mapping[str, int]], Package]) -> Package:
-    """The package of all members, which share their weights."""
-    members = [compiled(member) for member in family.members()]
-    tensors = {
-        name.replace("program/", f"program/{number}/", 1): x
-        for number, member in enumerate(members)
-        for name, x in member.tensors.items()
-    }
-    return Package([member.manifests[0] for member in members], tensors, family)
 
 
 def identifiers(names: Sequence[str]) -> list[str]:

@@ -68,8 +68,8 @@ def compile_stablehlo(
     these, or a module of torch-mlir or of JAX. The program is `main`, or the only public function. The result
     takes tensors in the order of its arguments, or by the names `arg0`, `arg1` and so on. It returns a tensor, or a
     tuple if the program has no or several results. A call with 64-bit integers beyond the range of 32 bits computes
-    them on the host, with an ExactnessWarning. It raises InexactError in a saved package, on a mesh, with the option
-    `fallback="error"`, and for an op that the host lacks. So does a call with a float64 beyond the range of float32.
+    them on the host, with an ExactnessWarning. It raises InexactError on a mesh, with the option `fallback="error"`,
+    and for an op that the host lacks. So does a call with a float64 beyond the range of float32.
     Environment variables override `config`. Raises ModuleFormatError for another source, UnsupportedOpError for an op
     that the device does not support, and CompileError for a type that PyTorch's tensors do not have. The program of one
     chip of a mesh also raises CompileError.

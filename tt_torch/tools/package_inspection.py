@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from tt_torch.driver.arguments import TensorForm
@@ -37,6 +38,9 @@ def text(path: Path) -> Iterator[str]:
     if manifest.flow:
         yield "\nflow: the host decides when each program runs; values have numbers, the arguments first"
         yield from _steps(manifest.flow, "  ")
+    if package.second:
+        size = sum(x.nbytes for x in package.second.tensors.values())
+        yield f"\nsecond form: {size:,} bytes, for calls whose 64-bit integers leave 32 bits; the host computes these"
     for number, sizes in enumerate(family.members() if family else [{}]):
         manifest, prefix = package.member(number)
         for name in program_names(manifest):
@@ -77,7 +81,7 @@ def as_json(path: Path) -> Json:
 def _whole(path: Path) -> Package:
     """The package. All of its tensors are compared with their hashes."""
     package = read(path)
-    return Package(package.manifests, dict(package.tensors), package.family)
+    return replace(package, tensors=dict(package.tensors))
 
 
 def _trained(manifest: Manifest, name: str) -> str:

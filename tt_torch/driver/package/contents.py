@@ -7,8 +7,9 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 import safetensors.torch as safetensors
 import torch
@@ -37,6 +38,8 @@ from tt_torch.files import write_by
 from tt_torch.torch_private.tensors import storage_of
 
 MANIFEST, HASH = "tt_torch", "sha256"  # the metadata of the file
+SECOND = "second/"
+Named = TypeVar("Named")
 
 
 @dataclass(frozen=True)
@@ -46,24 +49,52 @@ class Package:
     The tensors have the names `program/NAME` and `constant/NAME/NUMBER` with the name of a program, and `weight/NAME`
     with the name of a weight. A program of a member of a family has a name such as `3/main`. A program of a backward
     graph has a name such as `backward/main` or `3/backward/main`.
+
+    `second` has the same members in a form in which the host computes 64-bit integers. It takes the weights of this
+    package. Names of its tensors in a file begin with `second/`.
     """
 
     manifests: Sequence[Manifest]
     tensors: Mapping[str, torch.Tensor]
     family: Family | None = None
+    second: Package | None = None
 
     def __deepcopy__(self, memo: object) -> Package:
         """A package that shares no memory with this one."""
         manifests = [from_json(to_json(manifest)) for manifest in self.manifests]
-        return Package(manifests, {name: x.clone() for name, x in self.tensors.items()}, deepcopy(self.family))
+        tensors = {name: x.clone() for name, x in self.tensors.items()}
+        return Package(manifests, tensors, deepcopy(self.family), deepcopy(self.second))
+
+    def tensors_in_file(self) -> dict[str, torch.Tensor]:
+        """The tensors, also those of the second form, by their names in a file."""
+        return dict(self.tensors) | {
+            SECOND + name: x for name, x in (self.second.tensors if self.second else {}).items()
+        }
 
     def member(self, number: int) -> tuple[Manifest, str]:
         """A manifest, and the beginning of the names of its programs."""
         return self.manifests[number], f"{number}/" if self.family else ""
 
+    def alone(self, number: int) -> Package:
+        """The package of a member."""
+        manifest, prefix = self.member(number)
+        return Package([manifest], {f"program/{x}": self.tensors[f"program/{prefix}{x}"] for x in manifest.programs})
+
     def weights(self) -> dict[str, Weight]:
         """The weights of all programs. Programs share the weights of the same name."""
         return {name: weight for manifest in self.manifests for name, weight in manifest.weights.items()}
+
+
+def joined(members: Sequence[Package], family: Family | None) -> Package:
+    """The package of all members of a family, which share their weights. Without a family, there is one member."""
+    if family is None:
+        return members[0]
+    tensors = {
+        name.replace("program/", f"program/{number}/", 1): x
+        for number, member in enumerate(members)
+        for name, x in member.tensors.items()
+    }
+    return Package([member.manifests[0] for member in members], tensors, family)
 
 
 class Tensors(Mapping[str, torch.Tensor]):
@@ -97,13 +128,13 @@ class Tensors(Mapping[str, torch.Tensor]):
 
 def write(path: str | Path, package: Package) -> None:
     """Writes a file completely or not at all. The tensors are not copied."""
-    tensors = dict(package.tensors)
+    tensors = package.tensors_in_file()
     write_by(path, lambda file: safetensors.save_file(tensors, file, _metadata(package, tensors)))
 
 
 def to_bytes(package: Package) -> bytes:
     """The content of the file that `write` makes."""
-    tensors = dict(package.tensors)
+    tensors = package.tensors_in_file()
     return safetensors.save(tensors, _metadata(package, tensors))
 
 
@@ -154,9 +185,12 @@ def is_package(path: str | Path) -> bool:
 def as_json(package: Package) -> Json:
     """The manifest, or the family and its manifests, with the format."""
     manifests = [to_json(manifest) for manifest in package.manifests]
+    found: Json = {"format": _format(package)}
     if package.family:
-        return {"format": _format(package), "family": family_to_json(package.family), "manifests": manifests}
-    return {"format": _format(package), "manifest": manifests[0]}
+        found |= {"family": family_to_json(package.family), "manifests": manifests}
+    else:
+        found |= {"manifest": manifests[0]}
+    return found | ({"second": as_json(package.second)} if package.second else {})
 
 
 def _format(package: Package) -> int:
@@ -188,21 +222,39 @@ def _package(origin: str, metadata: Mapping[str, str], tensors: Mapping[str, tor
     """A package whose manifest has the right hash and fits the tensors."""
     data = unsealed(origin, metadata)
     with well_formed(origin):
-        if data.get("format") not in (FORMAT, FAMILY_FORMAT, TRAINING_FORMAT, FLOW_FORMAT, SPLIT_FORMAT):
-            known = f"but this tt_torch reads {FORMAT} to {SPLIT_FORMAT}; update it"
-            raise PackageError(f"{origin} has the format {data.get('format')}, {known}")
-        compared = Tensors(origin, tensors, data["sha256"])
-        is_family = "family" in data
-        manifests = [consistent(from_json(each)) for each in (data["manifests"] if is_family else [data["manifest"]])]
-        family = family_from_json(data["family"], manifests) if is_family else None
-        package = Package(manifests, compared, family)
-        members = map(package.member, range(len(manifests)))
-        listed = {f"program/{prefix}{name}" for manifest, prefix in members for name in program_names(manifest)}
-        if listed != {name for name in tensors if name.startswith("program/")}:
-            raise PackageError(f"{origin} has other programs than its manifest lists")
-        if data["format"] != _format(package):
-            raise ValueError("the content has another format")
-        return package
+        own, inner = (Tensors(origin, *each) for each in zip(_split(tensors), _split(data["sha256"]), strict=True))
+        package = _of_json(origin, data, own)
+        if "second" not in data:
+            return package
+        second = _of_json(origin, data["second"], inner)
+        forms = [[manifest.forms for manifest in each.manifests] for each in (package, second)]
+        if forms[0] != forms[1] or not second.weights().keys() <= package.weights().keys():
+            raise ValueError("the second form has other arguments or weights")
+        return replace(package, second=second)
+
+
+def _split(named: Mapping[str, Named]) -> tuple[dict[str, Named], dict[str, Named]]:
+    """What belongs to the package itself, and to its second form."""
+    inner = {name.removeprefix(SECOND): x for name, x in named.items() if name.startswith(SECOND)}
+    return {name: x for name, x in named.items() if not name.startswith(SECOND)}, inner
+
+
+def _of_json(origin: str, data: Json, tensors: Mapping[str, torch.Tensor]) -> Package:
+    """The package of these data and tensors, without a second form. Raises what `well_formed` turns into errors."""
+    if data.get("format") not in (FORMAT, FAMILY_FORMAT, TRAINING_FORMAT, FLOW_FORMAT, SPLIT_FORMAT):
+        known = f"but this tt_torch reads {FORMAT} to {SPLIT_FORMAT}; update it"
+        raise PackageError(f"{origin} has the format {data.get('format')}, {known}")
+    is_family = "family" in data
+    manifests = [consistent(from_json(each)) for each in (data["manifests"] if is_family else [data["manifest"]])]
+    family = family_from_json(data["family"], manifests) if is_family else None
+    package = Package(manifests, tensors, family)
+    members = map(package.member, range(len(manifests)))
+    listed = {f"program/{prefix}{name}" for manifest, prefix in members for name in program_names(manifest)}
+    if listed != {name for name in tensors if name.startswith("program/")}:
+        raise PackageError(f"{origin} has other programs than its manifest lists")
+    if data["format"] != _format(package):
+        raise ValueError("the content has another format")
+    return package
 
 
 @contextmanager

@@ -11,10 +11,11 @@ from typing import Any, cast
 
 import torch
 
+from tt_torch import user_code
 from tt_torch.config import CompilerConfig
 from tt_torch.driver.arguments import TensorForm, check, check_weights, described, parts, tell_untrained
 from tt_torch.driver.devices import Device, default_device
-from tt_torch.driver.exact_runner import ExactRunner
+from tt_torch.driver.exact_runner import ExactnessWarning, ExactRunner
 from tt_torch.driver.executor import CompiledProgram, Executor, of_file
 from tt_torch.driver.flow_runner import FlowRunner
 from tt_torch.driver.package.contents import Package, from_bytes, separate, to_bytes, well_formed, write
@@ -23,7 +24,7 @@ from tt_torch.driver.package.member import Member
 from tt_torch.driver.package.results import built
 from tt_torch.driver.program import Program
 from tt_torch.dynamo.exactness.limits import Plan
-from tt_torch.errors import PackageError, PackagingError
+from tt_torch.errors import InexactError, PackageError, PackagingError
 from tt_torch.files import write as write_file
 from tt_torch.flow import MAIN, Flow
 from tt_torch.runtime import Binary
@@ -84,7 +85,7 @@ class LoadedModel:
     Results have gradients if the package was compiled for training; then an optimizer can take `parameters()`.
     Weights come from the file, or from `load_state_dict`. Buffers that the model writes to change here, not in the
     file. A call whose integers the device would not compute exactly raises InexactError, because a package has no graph
-    for eager PyTorch.
+    for eager PyTorch. Packages of StableHLO, JAX and ONNX have a second form of the program for such a call.
 
     `pickle` writes the bytes of a package with the present weights. The model that is read from them runs on the
     default device. A copy by `copy.deepcopy` has weights of its own, and runs on the same device.
@@ -98,6 +99,7 @@ class LoadedModel:
             training = package.manifests[0].training
             self._parameters = training.parameters if training else None
             self.weights = Weights(package.tensors, self._forms, self._parameters or {})
+            self._second: dict[int, LoadedModel] = {}  # by the number of the program
             self._members = [_member(package, number, self._device) for number in range(len(package.manifests))]
 
     def __repr__(self) -> str:
@@ -111,7 +113,7 @@ class LoadedModel:
         kept = [name for name in self.weights if checkpoint or not self._forms[name].in_checkpoint]
         weights = separate({f"weight/{name}": self.weights[name] for name in kept})
         manifests = [self._manifest_now(manifest) for manifest in self._package.manifests]
-        return Package(manifests, tensors | weights, self._package.family)
+        return replace(self._package, manifests=manifests, tensors=tensors | weights)
 
     def _manifest_now(self, manifest: Manifest) -> Manifest:
         """The manifest, which says whether the parameters require gradients now."""
@@ -239,7 +241,28 @@ class LoadedModel:
         return self._computed(number, given)
 
     def _computed(self, number: int, given: Mapping[str, torch.Tensor]) -> Any:
-        """The result of a program for tensors that have its forms."""
+        """The result of a program for tensors that have its forms, or the result of its second form."""
+        try:
+            return self._in_first_form(number, given)
+        except InexactError as error:
+            second, reason = self._second_form(number), str(error)
+            if second is None:
+                raise
+        is_new = number not in self._second
+        if is_new:
+            self._second[number] = LoadedModel(second, self._device)
+            self._second[number].weights = self.weights
+        result = self._second[number]._in_first_form(0, given)
+        if is_new:
+            user_code.warn(ExactnessWarning(f"a call computes its 64-bit integers on the host: {reason}"))
+        return result
+
+    def _second_form(self, number: int) -> Package | None:
+        """The package of one program, in which the host computes the 64-bit integers; None if there is none."""
+        second = self._package.second
+        return second and second.alone(number)
+
+    def _in_first_form(self, number: int, given: Mapping[str, torch.Tensor]) -> Any:
         manifest = self._package.manifests[number]
         if manifest.training is None:
             tell_untrained(given)
