@@ -21,7 +21,8 @@ from tt_torch.mlir.types import Op, Value
 
 Options = dict[str, Any]
 MARK = "tt.on_host"  # on an op: the host computes it; on a loop, a branch or `main`: the host has some of its values
-WIDE_ARGUMENTS = "tt.wide_arguments"  # on a loop or `main`: positions of arguments that the host has in 64 bits
+# On a loop or `main`, and on a branch: positions of arguments, and of results, that the host has in 64 bits.
+WIDE_ARGUMENTS = "tt.wide_arguments"
 PREFIX = "stablehlo."
 # Custom calls: numbers of the host, for an op of the device.
 IN_32_BITS, NEAREST, TOWARD_ZERO = "tt.in_32_bits", "tt.nearest", "tt.toward_zero"
@@ -187,7 +188,7 @@ def mark(op: Op, reason: str = "") -> None:
 
 
 def mark_wide(op: Op, positions: Sequence[int]) -> None:
-    """Notes which arguments of a loop or of `main` the host has in 64 bits."""
+    """Notes which arguments of a loop or of `main`, or which results of a branch, the host has in 64 bits."""
     mark(op)
     op.operation.attributes[WIDE_ARGUMENTS] = ir.DenseI64ArrayAttr.get(positions, op.operation.context)
 

@@ -157,7 +157,7 @@ class _Places:
         wide = [i for i, x in enumerate(op.results) if x in self.carried]
         self.known |= {op.results[i]: FULL[element_name(op.results[i])] for i in wide}
         if wide:
-            mark_wide(op, wide if op.name == LOOP else [])
+            mark_wide(op, wide)
 
     def _note_source(self, op: ir.Operation, raw: Interval | None) -> None:
         if len(op.results) != 1 or "f" in element_name(op.results[0]) or "complex" in element_name(op.results[0]):

@@ -54,7 +54,9 @@ def note_range(op: ir.Operation, known: dict[Value, Interval]) -> Interval | Non
     the values that it has. On the device, a check keeps them in 32 bits. On the host, they wrap at 64 bits."""
     if is_marked(op):
         kept = LIMITS if short_name(op) == "custom_call" else FULL  # such a call checks values for the device
-        known |= {x: kept[element_name(x)] for x in op.results if element_name(x) in kept}
+        places = attrs.ints(op, WIDE_ARGUMENTS)  # the other results of a loop or branch are in 32 bits
+        results = op.results if places is None else [op.results[i] for i in places]
+        known |= {x: kept[element_name(x)] for x in results if element_name(x) in kept}
     if len(op.results) != 1 or (limits := LIMITS.get(element_name(op.results[0]))) is None:
         return None
     (result,), raw = op.results, _range(op, known)
