@@ -71,6 +71,13 @@ EDGES = [
         [(3,), index(0, 3, 7), (7,)],
         INTS,
     ),
+    Row(
+        "mean by index of more numbers than int8 counts",
+        lambda x, i, v: x.scatter_reduce(0, i, v, "mean"),
+        [tensor([3, 5], torch.int8), tensor([0] * 200, i64), tensor([3] * 200, torch.int8)],
+        (torch.int8,),
+    ),
+    Row("mean of integers as floats", lambda x: (x.mean(1, dtype=f32), x.mean(dtype=f32)), [(3, 4)], (*INTS, b1)),
     Row("variance of a scalar", lambda x: (x.var(correction=0), x.var(), x.std(correction=0)), [()], (f32,)),
     Row("histc of nothing", lambda x: x.histc(3), [(0,)], (f32,)),
     Row("searchsorted for a number", lambda x: torch.searchsorted(x.sort().values, 0.5), [(7,)], (f32,)),

@@ -91,6 +91,7 @@ SCATTERING = [
     Row("roll all", lambda x: x.roll(7), [(3, 5)], NUMBERS),
     Row("roll far", lambda x: x.roll((7, -8), (1, 0)), [(3, 5)], NUMBERS),
     Row("flip of nothing", lambda x: x.flip(0), [(3, 0)], NUMBERS),
+    Row("flip of a scalar", lambda x: x.flip(-1), [()], (f32,)),
     Row("narrow to nothing", lambda x: (x[:, :0] * 1, x.narrow(-2, 0, 0) + 1), [(3, 5)], NUMBERS),
     Row("clamp tensor broadcast", lambda x, y: x.clamp(min=y), [(5,), (3, 1)], NUMBERS),
     Row("isin", lambda x, y: torch.isin(x, y), [(3, 4), (5,)], INTS),

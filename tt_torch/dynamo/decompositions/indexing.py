@@ -170,7 +170,8 @@ def scatter_reduce(
         return aten.scatter_reduce(start, dim, index, source, reduce)
     total = start.scatter_add(dim, index, source)
     ones = torch.ones(index.shape, dtype=x.dtype)
-    count = torch.full(x.shape, int(include_self), dtype=x.dtype).scatter_add(dim, index, ones).clamp(min=1)
+    count = torch.full(x.shape, int(include_self), dtype=x.dtype).scatter_add(dim, index, ones)
+    count = torch.where(count == 0, 1, count)  # a count of int8 beyond 127 is negative, in eager PyTorch, too
     return total / count if x.is_floating_point() else torch.div(total, count, rounding_mode="floor")
 
 

@@ -108,6 +108,12 @@ def diagonal_scatter(x: Tensor, source: Tensor, offset: int = 0, dim1: int = 0, 
     return strided_like(flat.reshape(moved.shape).movedim((-2, -1), (dim1, dim2)), x)
 
 
+@decomposes(aten.flip.default)
+def flip(x: Tensor, dims: Sequence[int]) -> Tensor | NotImplementedType:
+    """A scalar stays as it is. torch-mlir does not find its dimension 0."""
+    return NotImplemented if x.dim() else x.clone()
+
+
 @decomposes(aten.roll.default)
 def roll(x: Tensor, shifts: Sequence[int], dims: Sequence[int] = ()) -> Tensor:
     if not dims:

@@ -49,7 +49,10 @@ def _length(x: Tensor, p: float) -> Tensor:
 def mean(
     x: Tensor, dim: Sequence[int] | None = None, keepdim: bool = False, *, dtype: torch.dtype | None = None
 ) -> Tensor | NotImplementedType:
-    """The mean in a narrow dtype of wider elements, which eager rounds only once, at the end."""
+    """The mean of integers, which eager converts first, or the mean in a narrow dtype of wider elements, which eager
+    rounds only once, at the end."""
+    if dtype is not None and dtype.is_floating_point and not (x.is_floating_point() or x.is_complex()):
+        return aten.mean.dim(x.to(dtype), dim, keepdim)
     if dtype not in NARROW or x.dtype in NARROW or x.is_complex():
         return NotImplemented
     return aten.mean.dim(x.to(torch.float32), dim, keepdim).to(dtype)
