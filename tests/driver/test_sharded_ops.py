@@ -213,14 +213,6 @@ def test_a_dtensor_is_not_written_to_a_plain_tensor():
     assert not plain.any()
 
 
-def test_a_dtensor_keeps_its_shape():
-    x = distribute_tensor(torch.ones(8, 1), init_device_mesh("tt", (2,)), [Shard(0)])
-    for change in (lambda: x.squeeze_(), lambda: x.squeeze_(-1), lambda: x.quantile(0.5, 1)):
-        with pytest.raises(MeshError, match=r"squeeze_\..* changes the shape of a DTensor in place; use squeeze\(\)"):
-            change()
-    assert whole(x.squeeze_(0)).shape == (8, 1)
-
-
 def test_the_whole_tensor_of_nan():
     x = torch.tensor([1.0, torch.nan, torch.nan, 2.0])
     mesh = init_device_mesh("tt", (2,))

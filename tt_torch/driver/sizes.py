@@ -85,6 +85,8 @@ def numbers_read(gm: GraphModule, inputs: Sequence[object]) -> list[int]:
 def _read(node: Node, value: object) -> bool:
     if not isinstance(value, torch.Tensor) or value.dim() or value.is_complex():
         return False
+    if any(user.target is torch.isin for user in node.users):  # PyTorch cannot capture it with a constant scalar
+        return False
     return not value.is_floating_point() or any(user.target == "item" for user in node.users)
 
 

@@ -16,8 +16,9 @@ from typing import Any
 import torch
 from torch.distributed.tensor import DTensor, Replicate
 from torch.multiprocessing.reductions import StorageWeakRef
+from torch.utils.weak import WeakTensorKeyDictionary
 
-from tt_torch.errors import CollectiveError
+from tt_torch.errors import CollectiveError, MeshError
 from tt_torch.torch_private.chips import parts_of
 from tt_torch.torch_private.marks import part_of_graphs
 from tt_torch.torch_private.ops import OpOverload, schema, written
@@ -39,6 +40,7 @@ class _Moved:
 
 _moved: list[_Moved] = []  # the views that are alive, older ones first
 _copies: set[StorageWeakRef] = set()  # the memory of these views, which their own views may keep longer
+_reshaped = WeakTensorKeyDictionary()  # tensors whose shape, or that of a view of them, has been changed in place
 
 
 def _memory(x: torch.Tensor) -> StorageWeakRef:
@@ -54,6 +56,16 @@ def written_with(x: Any) -> Any:
         root = _root_of(x)
         x = (x if _memory(root._local_tensor) == _memory(x._local_tensor) else root)._local_tensor
     return ((isinstance(x, torch.Tensor) and parts_of(x)) or [x])[0]
+
+
+def before_reshape(op: OpOverload, x: DTensor) -> None:
+    """Raises MeshError before a change of shape in place if `x` is a view that is a copy, or has such views."""
+    memory = _memory(x._local_tensor)
+    moved = [view for view in _moved if view.local() is not None and _memory(view.args[0]._local_tensor) == memory]
+    if memory in _copies or moved:
+        raise MeshError(f"{op} of a DTensor that is a part of a split dimension, or has such a part; use the op that "
+                        f"returns a view, such as t() instead of t_()")  # fmt: skip
+    _reshaped[_root_of(x)] = _reshaped[x] = True
 
 
 def _forget(dead: weakref.ReferenceType[torch.Tensor]) -> None:
@@ -111,6 +123,9 @@ def _write_back(x: DTensor) -> None:
         raise CollectiveError(why, "write to the part itself, with torch.no_grad() around it")
     if _memory(root._local_tensor) == memory:
         return
+    if root in _reshaped:  # the views that autograd remembers have the shape from before
+        raise CollectiveError("a write to a part of a split dimension would be lost after a change of shape in place",
+                              "use the op that returns a view, such as t() instead of t_()")  # fmt: skip
     mesh = root.device_mesh
     whole = root.redistribute(mesh, [Replicate()] * mesh.ndim)
     x._view_func_unsafe(whole).copy_(x)

@@ -2,23 +2,31 @@
 
 PyTorch's rules refuse such an op if its result would be split in another way than the tensor, or has no rule. For some
 ops, they give the tensor the new placements, and its values stay as they were. Here, the result is computed apart, and
-then written to the tensor.
+then written to the tensor. An op that changes the shape in place gives the DTensor the view that has this shape.
 
 Importing this module imports torch.distributed.tensor.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 from torch.distributed.tensor import DTensor, Replicate
 
+from tt_torch.torch_private.moved_views import before_reshape
 from tt_torch.torch_private.ops import OpOverload, is_random, schema
 
 aten = torch.ops.aten
-# The first one sends the new values to where the tensor is. The others change its shape, and write nothing.
-_AS_THEY_ARE = (aten.copy_, aten.squeeze_, aten.unsqueeze_, aten.transpose_, aten.t_, aten.as_strided_)
+# Ops that change the shape of a tensor, and write nothing, with the op that makes a view of this shape.
+RESHAPES = {
+    aten.squeeze_: aten.squeeze,
+    aten.unsqueeze_: aten.unsqueeze,
+    aten.transpose_: aten.transpose,
+    aten.t_: aten.t,
+}
+_AS_THEY_ARE = (aten.copy_, aten.as_strided_)  # the first one sends the new values to where the tensor is
 
 
 def apart(op: OpOverload) -> OpOverload | None:
@@ -37,6 +45,18 @@ def _write(result: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
     if isinstance(x, DTensor) and isinstance(result, DTensor) and any(p.is_partial() for p in x.placements):
         result = result.redistribute(placements=[Replicate()] * result.device_mesh.ndim)
     return x.copy_(result)
+
+
+# 2.13.0: without it `squeeze_` would keep the shape that the DTensor says, and the others would have no rule.
+@torch.no_grad()
+def reshaped(op: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> torch.Tensor:
+    """Gives a DTensor the shape of a view of it. The elements stay where they are."""
+    x = args[0]
+    before_reshape(op, x)
+    view = RESHAPES[op.overloadpacket](*args, **kwargs)
+    x.data = view  # the sizes and strides that the DTensor says
+    x._local_tensor, x._spec = view._local_tensor, view._spec
+    return x
 
 
 @torch.no_grad()

@@ -33,7 +33,8 @@ from tt_torch.torch_private.sharded_lookups import is_masked, look_up
 from tt_torch.torch_private.sharded_masks import has_mask, of_mask
 from tt_torch.torch_private.sharded_norms import HANDLERS, local
 from tt_torch.torch_private.sharded_random import new_of_a_mesh
-from tt_torch.torch_private.sharded_writes import apart, in_place
+from tt_torch.torch_private.sharded_wholes import of_whole_tensors, refuse_size_of_values
+from tt_torch.torch_private.sharded_writes import RESHAPES, apart, in_place, reshaped
 from tt_torch.torch_private.tensors import without_modes
 from tt_torch.torch_private.trees import tree_leaves
 
@@ -46,7 +47,6 @@ ATTENTION = (
     aten._scaled_dot_product_flash_attention_for_cpu_backward.default,
 )
 VIEWS = (aten.view.default, aten._unsafe_view.default, aten.reshape.default, aten.view_copy.default)
-SQUEEZES = (aten.squeeze_.default, aten.squeeze_.dim, aten.squeeze_.dims)
 CONVOLUTIONS = (aten.convolution.default, aten.convolution_backward.default)
 # PyTorch's rules divide by the number of elements that a chip has. The whole tensor's number would be right.
 LOSS_GRADIENTS = [
@@ -125,8 +125,7 @@ def _loss_of_logits(
 
 # 2.13.0: without it an op for which PyTorch has no rule would be an error, as gradients of many ops are.
 def _whole_without_rule(of: Any) -> Callable[..., Any]:
-    """Computes ops without a rule with whole tensors. Tensors that are given by name are still refused, because DTensor
-    would not gather them. For an op in place, see `in_place`.
+    """Computes ops without a rule with whole tensors. For an op in place, see `in_place` and `reshaped`.
 
     Changes of shape that the rules refuse are computed with whole tensors, too, if the op may copy. An example is the
     product of more than two dimensions in `nn.MultiheadAttention`, whose batch is not the first dimension and is split
@@ -136,10 +135,11 @@ def _whole_without_rule(of: Any) -> Callable[..., Any]:
     def _propagate_op_sharding_dispatch_slow_path(op_call: Any, args: Any, *given: Any) -> Any:
         if any(map(_is_plain, written(op_call, args[:1], {}))):
             raise MeshError(f"{op_call} writes a DTensor to a plain tensor; give that to distribute_tensor before")
-        if op_call in SQUEEZES and _form(given[1].schema).shape != args[0].shape:
-            raise MeshError(f"{op_call} changes the shape of a DTensor in place; use squeeze()")
+        if op_call.overloadpacket in RESHAPES:
+            return reshaped(op_call, args, given[0])
         if has_mask(op_call, args):
             return of_mask(op_call, args, given[0])
+        refuse_size_of_values(op_call, given[0])
         if op_call in VIEWS and not args[0].numel():
             return _of_nothing(given[1].schema)
         if apart(op_call):
@@ -148,10 +148,12 @@ def _whole_without_rule(of: Any) -> Callable[..., Any]:
             made = of(op_call, args, *given)
             return look_up(op_call, args, made) if is_masked(op_call, made) else made
         except NotImplementedError:
-            if not _takes_whole_tensors(op_call):
+            if op_call.namespace in OF_MESHES:
                 raise
+            if not _takes_whole_tensors(op_call):
+                return of_whole_tensors(op_call, args, given[0])
         except RuntimeError:
-            if op_call in VIEWS:
+            if op_call in (*VIEWS, aten.unbind.int):
                 return _of_a_whole_tensor(given[1].schema)
             if op_call is not aten.bmm.default or not _split_alike(given[1].schema):
                 raise
@@ -215,9 +217,11 @@ def _of_equal_parts(asked: OpSchema) -> OutputSharding:
 
 
 def _takes_whole_tensors(op: Any) -> bool:
-    by_name = [a.name for a in schema(op).arguments if a.kwarg_only and "Tensor" in str(a.type)]
+    """Whether the dispatcher can gather the operands. It does not do this for tensors that are given by name."""
+    tensors = [a for a in schema(op).arguments if "Tensor" in str(a.type)]
+    others = [a.name for a in tensors if a.kwarg_only or "List" in str(a.type)]
     lists = [r for r in schema(op).returns if str(r.type) != "Tensor"]
-    return op.namespace not in OF_MESHES and not (schema(op).is_mutable or by_name or lists or is_random(op))
+    return not (schema(op).is_mutable or others or lists or is_random(op))
 
 
 def _is_plain(x: object) -> bool:

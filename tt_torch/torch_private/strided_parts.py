@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch.distributed.tensor import DTensor
+from torch.distributed.tensor import DTensor, Shard
 from torch.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta  # 2.13.0: for _with_its_order
 from torch.distributed.tensor.placement_types import (
     _StridedShard,  # 2.13.0: for _of_equal_parts
@@ -37,6 +37,21 @@ def _of_equal_parts(of: Any) -> Callable[..., Any]:
     return local_shard_size_and_offset
 
 
+# 2.13.0: without it a tensor that all chips have could not get such parts while a program is captured, because the
+# number of a chip is not known then.
+def _of_an_unknown_chip(of: Any) -> Callable[..., torch.Tensor]:
+    def _select_split_tensor(
+        self: Any, tensor: torch.Tensor, num_chunks: int, index: Any, *, with_padding: bool = True, **how: bool
+    ) -> torch.Tensor:
+        if not isinstance(index, torch.SymInt) or tensor.shape[self.dim] % (self.split_factor * num_chunks):
+            return of(self, tensor, num_chunks, index, with_padding=with_padding, **how)
+        blocks = tensor.unflatten(self.dim, (self.split_factor, -1))
+        part = Shard(self.dim + 1)._select_split_tensor(blocks, num_chunks, index, with_padding=False, **how)
+        return part.flatten(self.dim, self.dim + 1)
+
+    return _select_split_tensor
+
+
 # 2.13.0: without it a DTensor whose placements say the order of its parts could not be a result of a captured graph.
 def _with_its_order(of: Any) -> Any:
     def __tensor_unflatten__(inner: dict[str, Any], context: Any, size: torch.Size, stride: tuple[int, ...]) -> DTensor:
@@ -57,5 +72,6 @@ def _with_its_order(of: Any) -> Any:
 
 PATCHES: Sequence[tuple[Any, str, Callable[[Any], Any]]] = (
     (_StridedShard, "local_shard_size_and_offset", _of_equal_parts),
+    (_StridedShard, "_select_split_tensor", _of_an_unknown_chip),
     (DTensor, "__tensor_unflatten__", _with_its_order),
 )
