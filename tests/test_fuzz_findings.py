@@ -102,7 +102,11 @@ def test_a_wrong_number_on_chips_is_found(monkeypatch: pytest.MonkeyPatch) -> No
     assert "split=Split(mesh=(1, 2), inputs={'v0': (None, None)})" in source(smallest, "mesh-eager")
 
 
-def test_what_dtensor_does_not_do_is_refused() -> None:
+def test_only_what_we_refuse_on_chips_is_refused() -> None:
     split = Split((1, 2), {"x": (None, 0)})
-    assert wrong(replace(program("x.t_()", x=torch.ones(4, 2)), split=split), "mesh-eager") == check.REFUSED
+    for way in ("mesh", "mesh-eager"):
+        refused = replace(program("x.masked_select(x > 0)", x=torch.ones(4, 2)), split=split)
+        assert wrong(refused, way) == check.REFUSED
+    no_rule = replace(program("x.clone().resize_(2, 2)", x=torch.ones(4, 2)), split=split)
+    assert wrong(no_rule, "mesh-eager").startswith("NotImplementedError: Operator aten.resize_")
     assert wrong(replace(program("x + 1", x=torch.ones(3)), split=split), "mesh") == check.REFUSED

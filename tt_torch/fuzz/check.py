@@ -85,7 +85,8 @@ def _is_refusal(error: Exception, program: Program, way: str) -> bool:
     """Whether an error of a way says that we, or PyTorch, do not do this."""
     chosen, function, inputs = WAYS[way], program.function(), list(program.inputs.values())
     # A shape function of PyTorch raises TorchRuntimeError.
-    if isinstance(error, (CompileError, TorchRuntimeError)) or (chosen.on_chips and is_refused(error)):
+    refused = is_refused(error) if chosen.on_chips else isinstance(error, (CompileError, TorchRuntimeError))
+    if refused:
         return True
     if _traced(function, inputs, program.trains) is None:
         return True

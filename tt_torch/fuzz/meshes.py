@@ -7,7 +7,6 @@ they share memory.
 from __future__ import annotations
 
 import random
-import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -68,15 +67,12 @@ def with_value(split: Split, name: str, value: torch.Tensor) -> list[Split]:
 
 
 def is_refused(error: BaseException) -> bool:
-    """Whether an error says that chips do not do this: one of ours, or one of PyTorch's for DTensors. Errors of a
-    stage, of the verifier and of a collective are faults of ours, not refusals."""
-    error = getattr(error, "inner_exception", error)
-    if isinstance(error, TTTorchError):
-        return not isinstance(error, (StageError, IRVerificationError, CollectiveError))
-    raised_in = traceback.extract_tb(error.__traceback__)[-1].filename
-    return isinstance(error, NotImplementedError) or (
-        isinstance(error, RuntimeError) and "/torch/distributed/" in raised_in
-    )
+    """Whether an error is one of ours that says that chips do not do this. Errors of a stage, of the verifier and of a
+    collective are faults of ours, and errors of PyTorch for DTensors are findings, too."""
+    each: BaseException | None = error
+    while each and not isinstance(each, TTTorchError):  # Dynamo wraps an error, or raises its own one after it
+        each = getattr(each, "inner_exception", None) or each.__cause__ or each.__context__
+    return each is not None and not isinstance(each, (StageError, IRVerificationError, CollectiveError))
 
 
 @contextmanager
