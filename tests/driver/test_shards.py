@@ -283,6 +283,8 @@ def test_a_collective_of_a_plain_tensor_is_an_error():
     init_device_mesh("tt", (2,))
     with pytest.raises(CollectiveError, match=r"all_?reduce of a plain tensor, which all 2 chips of the mesh have"):
         dist.all_reduce(torch.ones(2))
+    with pytest.raises(BackendCompilerFailed, match=r"all_reduce of a plain tensor, which all .* at .*test_shards.py"):
+        torch.compile(lambda x: (dist.all_reduce(x), x + 1)[1], backend="tt")(torch.ones(2))
 
 
 def test_nothing_is_left_after_the_mesh():

@@ -27,7 +27,7 @@ from tt_torch.driver.partition import HostProgram, compile_with_host_ops, wholly
 from tt_torch.driver.pending import asynchronous
 from tt_torch.driver.program import Program, Runner
 from tt_torch.driver.report import compiling
-from tt_torch.driver.shards import MeshExecutor, compile_sharded, has_shards
+from tt_torch.driver.shards import MeshExecutor, compile_sharded, has_shards, refuse_exchange
 from tt_torch.driver.sizes import numbers_read, once_per_size
 from tt_torch.driver.stages import compile_in_stages
 from tt_torch.driver.unmatched import tell_idle, tell_unmatched
@@ -98,6 +98,7 @@ def compile_captured(
     gm, before, after = without_streams(gm)
     gm = without_idle_dropout(gm)
     gm, example_inputs, with_numbers = without_python_numbers(gm, example_inputs)
+    refuse_exchange(gm, example_inputs)
     if has_shards(example_inputs):
         run = compile_sharded(gm, example_inputs, options, partial(_aot, observer=observer))
     elif config.automatic_parallelization:

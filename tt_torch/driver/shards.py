@@ -21,7 +21,7 @@ from tt_torch.dynamo.decompositions.random import draw_for_one_chip
 from tt_torch.dynamo.mesh_ops import ALWAYS, AXES
 from tt_torch.dynamo.passes.rewriting import copied, user_line
 from tt_torch.dynamo.types import Argument, Function, Result
-from tt_torch.errors import ConfigError, MeshError, UnsupportedOpError
+from tt_torch.errors import CollectiveError, ConfigError, MeshError, UnsupportedOpError
 from tt_torch.torch_private.aot import position_of_input
 from tt_torch.torch_private.distributed import one_process
 
@@ -32,6 +32,14 @@ def has_shards(inputs: Sequence[object]) -> bool:
     """Whether an input of a captured graph is a DTensor, or a tensor with a value per chip."""
     door = one_process()
     return bool(door) and any(isinstance(x, (door.DTensor, door.LocalTensor)) for x in inputs)
+
+
+def refuse_exchange(gm: GraphModule, inputs: Sequence[object]) -> None:
+    """Raises CollectiveError for a collective in a graph of plain tensors, which eager PyTorch refuses, too."""
+    exchanges = [n for n in gm.graph.nodes if str(n.target).startswith("_c10d_functional.")]
+    if one_process() and exchanges and not has_shards(inputs):
+        name = str(exchanges[0].target).partition(".")[2]
+        raise CollectiveError(f"{name} of a plain tensor, which all chips of the mesh have, at {user_line(exchanges[0])}")
 
 
 def compile_sharded(
