@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tt_torch.profiling import times
-from tt_torch.profiling.links import Mesh, crossing
+from tt_torch.profiling.links import Mesh, crossing, hops
 from tt_torch.profiling.times import Times
 from tt_torch.profiling.work import fidelity, matrix_flops, traffic
 from tt_torch.wire.binary import first_chip
 from tt_torch.wire.calls import cost, public, recorded
-from tt_torch.wire.chips import CHIPS, DISPATCH, Chip
+from tt_torch.wire.chips import CHIPS, DISPATCH, HOP, Chip
 from tt_torch.wire.facts import Op, allocations, mesh_shape
 from tt_torch.wire.messages import File, Program
 
@@ -103,5 +103,5 @@ def cost_of(op: Op, chip: Chip, mesh: Mesh = (1, 1)) -> OpCost:
     passes = fidelity(op) if flops else ""
     dram, l1 = (read[place] + written[place] for place in ("DRAM", "L1"))
     ideal = times.roofline(op, chip, passes, flops, dram, l1, links)
-    full = times.full(op, chip, passes, flops, dram, links)
+    full = times.full(op, chip, passes, flops, dram, links / chip.link + HOP * hops(op, mesh))
     return OpCost(passes, flops, read["DRAM"], written["DRAM"], l1, links, ideal, full)

@@ -38,6 +38,18 @@ def crossing(op: Op, mesh: Mesh) -> int:
     return FORMS[op.name](n, size) if size else 0
 
 
+def hops(op: Op, mesh: Mesh) -> int:
+    """How many links the values of an op that exchanges something cross one after the other.
+
+    The values of the first chip of a line cross n - 1 links to the last one, and those of an all_reduce twice as many,
+    because the parts are first added, and then gathered. A point-to-point op may be between neighbours.
+    """
+    if not crossing(op, mesh):
+        return 0
+    return PHASES[op.name] * (chips_of(op, mesh) - 1) if op.name in FORMS else 1
+
+
+PHASES = {"AllGatherOp": 1, "ReduceScatterOp": 1, "AllReduceOp": 2}
 FORMS = {
     "AllGatherOp": lambda n, size: (n - 1) * size,
     "ReduceScatterOp": lambda n, size: (n - 1) * size // n,

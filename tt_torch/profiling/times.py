@@ -57,13 +57,13 @@ def roofline(op: Op, chip: Chip, fidelity: str, flops: int, dram: int, l1: int, 
     return Times(arithmetic, dram / chip.dram, l1 / (chip.l1 * chip.cores), 0.0, links / chip.link, 0.0)
 
 
-def full(op: Op, chip: Chip, fidelity: str, flops: int, dram: int, links: int) -> Times:
-    """The times of an op in a recording, by the full model."""
+def full(op: Op, chip: Chip, fidelity: str, flops: int, dram: int, links: float) -> Times:
+    """The times of an op in a recording, by the full model. `dram` is in bytes, and `links` in seconds."""
     found = product(op, flops) if flops else None
     arithmetic = _product(op, found, chip, fidelity) if found else _other(op, chip, fidelity, flops)
     launch = kernels(op) * (GAP + KERNEL) + (chip.first if found and factors(op)[0].place == "DRAM" else 0.0)
     network = max(_pages(op, chip), _multicast(op, found, chip) if found else 0.0)
-    return Times(arithmetic, dram / (chip.dram * chip.reached), _l1(op, chip), network, links / chip.link, launch)
+    return Times(arithmetic, dram / (chip.dram * chip.reached), _l1(op, chip), network, links, launch)
 
 
 def kernels(op: Op) -> int:

@@ -16,6 +16,7 @@ PACK_BYTES = 64  # per core and cycle, from L1 into the registers of the vector 
 PAGE_CYCLES = 50  # cycles in which a core asks the network for one page: a tile, or a row of a row-major tensor
 GAP = 0.7e-6  # seconds between two ops of a recording
 KERNEL = 0.85e-6  # seconds of the shortest kernels: start on all cores, and end
+HOP = 0.65e-6  # seconds until a packet has arrived at the next chip, without the time for its bytes
 DISPATCH = 16e-6  # seconds in which the host starts one op that is not part of a recording
 
 
