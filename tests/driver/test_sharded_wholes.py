@@ -103,6 +103,26 @@ def test_a_write_after_a_new_shape_is_not_lost() -> None:
         y[:, 0].add_(1)
 
 
+def test_a_write_of_nothing() -> None:
+    x = distribute_tensor(torch.zeros(0, 8), init_device_mesh("tt", (2,)), [Shard(0)])
+    assert x.floor_divide_(3).shape == (0, 8)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_write_to_a_sum_of_all_integers(compiled: bool) -> None:
+    def of_a_sum(x: torch.Tensor) -> torch.Tensor:
+        return x.sum().floor_divide_(10)
+
+    x = distribute_tensor(torch.full((4, 4), 9), init_device_mesh("tt", (2,)), [Shard(1)])
+    assert whole((torch.compile(of_a_sum, backend="tt") if compiled else of_a_sum)(x)) == 14
+
+
+def test_the_result_of_an_op_in_place_is_the_input() -> None:
+    x = distribute_tensor(torch.zeros(4), init_device_mesh("tt", (2,)), [Shard(0)])
+    assert torch.compile(lambda x: x.add_(1), backend="tt")(x) is x
+    assert whole(x).tolist() == [1] * 4
+
+
 def test_scalars_in_isin() -> None:
     mesh = init_device_mesh("tt", (2,))
     three, x = (distribute_tensor(each, mesh, [Replicate()]) for each in (torch.tensor(3), torch.arange(4)))

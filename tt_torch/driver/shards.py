@@ -38,8 +38,8 @@ def refuse_exchange(gm: GraphModule, inputs: Sequence[object]) -> None:
     """Raises CollectiveError for a collective in a graph of plain tensors, which eager PyTorch refuses, too."""
     exchanges = [n for n in gm.graph.nodes if str(n.target).startswith("_c10d_functional.")]
     if one_process() and exchanges and not has_shards(inputs):
-        name = str(exchanges[0].target).partition(".")[2]
-        raise CollectiveError(f"{name} of a plain tensor, which all chips of the mesh have, at {user_line(exchanges[0])}")
+        name, line = str(exchanges[0].target).partition(".")[2], user_line(exchanges[0])
+        raise CollectiveError(f"{name} of a plain tensor, which all chips of the mesh have, at {line}")
 
 
 def compile_sharded(
@@ -51,11 +51,11 @@ def compile_sharded(
     several meshes, and for a call with a tensor that lies on the chips in another way.
     """
     door, gm = one_process(), copied(gm)
+    on_mesh = _for_mesh(options, _mesh_of(examples))
     _refuse_mixed(gm.graph)
     _in_memory_of_their_own(gm)
     for node, x in zip(gm.graph.find_nodes(op="placeholder"), examples, strict=True):
         node.meta[AXES] = door.axes_of(x)
-    on_mesh = _for_mesh(options, _mesh_of(examples))
 
     def build(parts: Sequence[object]) -> Function:
         return aot(gm, parts, on_mesh.compiler_config, on_mesh)
@@ -86,10 +86,13 @@ def _refuse_mixed(graph: Graph) -> None:
 
 
 def _in_memory_of_their_own(gm: GraphModule) -> None:
-    """Results that are not inputs become copies. AOTAutograd would make some as views, which DTensor refuses."""
+    """Results that are not inputs become copies. AOTAutograd would make some as views, which DTensor refuses. The
+    result of an op in place, such as `x.add_(1)`, is the input."""
     (output,) = gm.graph.find_nodes(op="output")
+    given = {id(x.meta.get("example_value")): x for x in gm.graph.find_nodes(op="placeholder")}
+    results = [given.get(id(x.meta.get("example_value")), x) if isinstance(x, Node) else x for x in output.args[0]]
     with gm.graph.inserting_before(output):
-        output.args = (tuple(_copied(x) if _is_made(x) else x for x in output.args[0]),)
+        output.args = (tuple(_copied(x) if _is_made(x) else x for x in results),)
     gm.recompile()
 
 

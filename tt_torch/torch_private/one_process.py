@@ -296,7 +296,7 @@ def _on_one_chip(of: Any) -> Any:
         first = torch.zeros(mesh.size(mesh_dim), dtype=tensor.dtype, device=tensor.device)
         first[0] = 1
         placements = [Shard(0) if axis == mesh_dim else Replicate() for axis in range(mesh.ndim)]
-        return tensor * local(first, mesh, placements)
+        return tensor * local(first, mesh, placements).squeeze(0)
 
     return _partition_value
 

@@ -42,6 +42,8 @@ def apart(op: OpOverload) -> OpOverload | None:
 
 def _write(result: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
     """Gives `x` these values. Only a whole tensor becomes the parts of a sum."""
+    if not x.numel():  # PyTorch refuses the copy if the results without elements are on all chips
+        return x
     if isinstance(x, DTensor) and isinstance(result, DTensor) and any(p.is_partial() for p in x.placements):
         result = result.redistribute(placements=[Replicate()] * result.device_mesh.ndim)
     return x.copy_(result)
@@ -53,6 +55,8 @@ def reshaped(op: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> 
     """Gives a DTensor the shape of a view of it. The elements stay where they are."""
     x = args[0]
     before_reshape(op, x)
+    if not x.dim() and op.overloadpacket is aten.transpose_:  # DTensor's rule does not know this dimension
+        return x
     view = RESHAPES[op.overloadpacket](*args, **kwargs)
     x.data = view  # the sizes and strides that the DTensor says
     x._local_tensor, x._spec = view._local_tensor, view._spec
