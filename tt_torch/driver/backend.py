@@ -62,6 +62,7 @@ from tt_torch.torch_private.aot import (
     gradients_in_own_places,
     keep_saved_tensors,
     make_boxed_func,
+    scalar_inputs_stay,
     without_mkldnn,
     without_random_states,
 )
@@ -165,7 +166,13 @@ def _aot(
     ours: list[Exception] = []  # our own errors after the capture; they do not send the graph to the host
     compile_one = partial(_compile, config=config, options=options, observer=observer)
     try:
-        with without_mkldnn(), without_random_states(), gradients_in_own_places(), python_kernels.put_aside():
+        with (
+            without_mkldnn(),
+            without_random_states(),
+            gradients_in_own_places(),
+            scalar_inputs_stay(gm),
+            python_kernels.put_aside(),
+        ):
             given = gm.graph.find_nodes(op="placeholder")
             names = [observer.input_name(source(node)) for node in given]
             on_mesh = shards.graphs_on(config.mesh_shape, given)

@@ -87,6 +87,10 @@ def _is_expanded(x: torch.Tensor) -> bool:
     return 0 in x.stride()
 
 
+def _is_boolean(x: torch.Tensor) -> bool:
+    return x.dtype == torch.bool
+
+
 def _repeats(x: torch.Tensor) -> bool:
     return x.dtype in (torch.int64, torch.int32) and x.unique().numel() < x.numel()
 
@@ -175,6 +179,9 @@ QUIRKS = (
     # In the same way, if elements of the two do not lie beside each other in memory. PyTorch finds this only for some
     # strides, and raises an error then.
     Quirk(re.compile(r"(\b\w+)\.mT\.add_\(\1\)|(\b\w+)\.copy_\(\2\.mT\)"), _always),
+    # A write to the bits of booleans makes other numbers than 0 and 1, which PyTorch reads as 1 or as they are.
+    Quirk(re.compile(r"\.view\(torch\."), _is_boolean),
+    Quirk(re.compile(r"\.view\(torch\.bool\)"), _always),
     # IEEE 754 does not define the sign of a NaN that an operation gives.
     Quirk(re.compile("signbit|copysign"), _has_nan),
     # The kernel takes the exponent as a C int, which is undefined for other numbers.
@@ -209,4 +216,3 @@ def _share_memory(operands: Sequence[torch.Tensor]) -> bool:
     """Whether two of them are in one memory and are not the same elements in the same order."""
     places = {(storage_of(x), x.shape, x.stride(), x.storage_offset(), x.dtype) for x in operands if x.numel()}
     return len(places) > len({place[0] for place in places})
-

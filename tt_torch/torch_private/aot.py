@@ -14,6 +14,9 @@ from functorch.compile import (
 )
 from torch._decomp.decompositions_for_rng import PhiloxStateTracker  # 2.13.0: for without_random_states
 from torch._dynamo.backends.common import aot_autograd  # 2.13.0: without it there is no functional graph, no backward
+from torch._dynamo.exc import TensorifyScalarRestartAnalysis  # 2.13.0: for scalar_inputs_stay
+from torch._dynamo.symbolic_convert import TensorifyState  # 2.13.0: for scalar_inputs_stay
+from torch._functorch._aot_autograd import graph_compile  # 2.13.0: for scalar_inputs_stay
 from torch._functorch._aot_autograd.descriptors import (
     InputMutationAOTOutput,  # 2.13.0: for input_of_new_value
     PlainAOTInput,  # 2.13.0: without it messages call inputs by number
@@ -30,7 +33,7 @@ from torch._guards import (
     TracingContext,  # 2.13.0: without it parameters cannot be distinguished from inputs
     tracing,  # 2.13.0: without it a graph is not compiled again for another shape at a later call
 )
-from torch.fx import Node
+from torch.fx import GraphModule, Node
 
 from tt_torch.torch_private.distributed import one_process
 from tt_torch.torch_private.tensors import is_non_overlapping_and_dense_or_false
@@ -82,6 +85,37 @@ def without_random_states() -> Iterator[None]:
         yield
     finally:
         PhiloxStateTracker.reset = reset  # type: ignore[method-assign]
+
+
+# 2.13.0: without it a write to a float64 input without dimensions would be lost, if nothing reads what it returns. The
+# pass takes the input for a Python number, and lets Dynamo trace again without it and its write.
+@contextmanager
+def scalar_inputs_stay(gm: GraphModule) -> Iterator[None]:
+    """A context for the capture of a graph: AOTAutograd asks Dynamo to leave out an input only if the graph reads its
+    number with `item`."""
+    original, read = graph_compile.tensorify_python_scalars, _numbers_read(gm)
+    known = set(TensorifyState.force_specializations)
+
+    def of_numbers(*args: Any) -> None:
+        try:
+            original(*args)
+        except TensorifyScalarRestartAnalysis:  # it is raised as the last step
+            TensorifyState.force_specializations &= known | read
+            if TensorifyState.force_specializations > known:
+                raise
+
+    graph_compile.tensorify_python_scalars = of_numbers
+    try:
+        yield
+    finally:
+        graph_compile.tensorify_python_scalars = original
+
+
+def _numbers_read(gm: GraphModule) -> set[str]:
+    """The symbols of the inputs whose numbers a graph reads."""
+    given = [n for n in gm.graph.find_nodes(op="placeholder") if any(user.target == "item" for user in n.users)]
+    memos = [getattr(n.meta.get("example_value"), "item_memo", None) for n in given]
+    return {str(memo.node._expr) for memo in memos if memo is not None}
 
 
 # 2.13.0: without it the gradient of an output that `unfold` gives would lose elements. AOTAutograd copies it to memory
