@@ -87,15 +87,14 @@ def test_random_loops(seed: int) -> None:
 
 
 def test_a_package_has_the_loop(tmp_path: Path) -> None:
-    """A node inside of it that leaves 32 bits is named."""
+    """And its second form, for the call in which a node inside of it leaves 32 bits."""
     loop = node(
         "Loop", ["m", "", "x"], ["y"], body=body([node("Mul", ["a", "x"], ["new a"], "power")], ("a", I64, [2]))
     )
     compile_onnx(model_of([loop], {"m": np.array(1), "x": np.array([1, 2])}, ["y"])).save(tmp_path / "loop.ttpkg")
     loaded = tt_torch.load(tmp_path / "loop.ttpkg")
     assert loaded(torch.tensor(5), torch.tensor([9, -2])).tolist() == [9**6, 64]
-    with pytest.raises(InexactError, match="integers of the node power leave"):
-        loaded(torch.tensor(9), torch.tensor([9, -2]))
+    assert loaded(torch.tensor(9), torch.tensor([9, -2])).tolist() == [9**10, 1024]
 
 
 def test_what_changes_is_refused() -> None:
