@@ -20,6 +20,7 @@ from tt_torch.dynamo.passes.rewriting import copied
 from tt_torch.dynamo.strided_places import has_places, with_plain_views
 from tt_torch.dynamo.types import Arguments
 from tt_torch.torch_private.tensors import storage_of
+from tt_torch.torch_private.tracing import set_grad_enabled
 
 aten = torch.ops.aten
 BY_STRIDES = (aten.as_strided, aten.as_strided_, aten.as_strided_copy, aten.as_strided_scatter, aten.fill_diagonal_)
@@ -45,9 +46,14 @@ def in_memory_of_eager(gm: GraphModule) -> GraphModule:
             copy = gm.graph.call_method("clone", (_first(node),), {"memory_format": torch.contiguous_format})
         copy.meta = dict(node.meta)
         node.replace_input_with(_first(node), copy)
+    so_far, records = set[int](), torch.is_grad_enabled()
     for node in list(gm.graph.nodes):
-        if (owner := _owner(node, changed)) and _is_given(owner):
-            _write_to_itself(owner, node)
+        if node.target is set_grad_enabled:
+            records = bool(node.args[0])
+        owner = _owner(node, changed)
+        if owner and _is_given(owner) and so_far.intersection(map(storage_of, examples(owner))):
+            _write_to_itself(owner, node, records)
+        so_far.update(storage_of(x) for target in written_by(node) for x in examples(target))
     owners = {owner: None for node in gm.graph.nodes if (owner := _owner(node, changed))}
     with_plain_views(gm)
     for owner in owners:
@@ -147,12 +153,14 @@ def _copy_after(owner: Node) -> None:
             reader.replace_input_with(owner, copy)
 
 
-def _write_to_itself(given: Node, reader: Node) -> None:
+def _write_to_itself(given: Node, reader: Node, records: bool) -> None:
     """Writes a copy of an input to it, before a call that reads it by strides. `copy_` would keep its strides.
 
-    The gradient passes by this write, which changes no number."""
+    The write changes no number, so it is one without gradients. `records` says whether PyTorch records them here."""
     if copy := _copied_behind(reader.prev, given):
-        with given.graph.inserting_before(reader):
-            source, target = (given.graph.call_method("detach", (x,)) for x in (copy, given))
-            written = given.graph.call_function(aten.alias_copy.out, (source,), {"out": target})
+        graph = given.graph
+        with graph.inserting_before(reader):
+            graph.call_function(set_grad_enabled, (False,))
+            written = graph.call_function(aten.alias_copy.out, (copy,), {"out": given})
+            graph.call_function(set_grad_enabled, (records,))
         written.meta = dict(given.meta)

@@ -1,5 +1,6 @@
 """Private names for tracing functions into graphs, and PyTorch's own decompositions."""
 
+import torch
 from torch._decomp import get_decompositions  # 2.13.0: without it we would have to write these decompositions
 from torch._decomp.decompositions import (
     pw_cast_for_int_to_real,  # 2.13.0: without it real functions of integers would have integer results
@@ -22,4 +23,8 @@ __all__ = [
     "make_fx",
     "pw_cast_for_int_to_real",
     "pw_cast_for_opmath",
+    "set_grad_enabled",
 ]
+
+# 2.13.0: without it a pass would not know which calls of a captured graph record gradients.
+set_grad_enabled = torch._C._set_grad_enabled
