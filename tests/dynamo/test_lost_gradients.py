@@ -13,6 +13,12 @@ from tt_torch.driver.partition import HostFallbackWarning
 from tt_torch.errors import ArgumentError
 from tt_torch.torch_private.dynamo import BackendCompilerFailed
 
+
+def scaled(x: torch.Tensor) -> torch.Tensor:
+    with torch.no_grad():
+        return x.mul_(2)
+
+
 Program = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 LOST: dict[str, Program] = {
     "the detached tensor": lambda x, v: x.detach().add_(v),
@@ -25,6 +31,9 @@ KEPT: dict[str, Program] = {
     "only read afterwards": lambda x, v: x.detach().add_(v) * 3,
     "a detached result": lambda x, v: (x * 2).detach().add_(v),
     "a write without gradients": lambda x, v: x.detach().mul_(2),
+    "a write under no_grad": lambda x, v: scaled(x)[1:] * v,
+    "a write under no_grad, and nothing else": lambda x, v: scaled(x),
+    "writes of both kinds": lambda x, v: scaled(x.add_(v)) + v,
 }
 
 

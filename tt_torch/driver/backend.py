@@ -59,12 +59,10 @@ from tt_torch.torch_private.aot import (
     TracingContext,
     aot_autograd,
     boxed,
-    gradients_in_own_places,
+    capturing,
     keep_saved_tensors,
     make_boxed_func,
-    scalar_inputs_stay,
-    without_mkldnn,
-    without_random_states,
+    write_without_gradients,
 )
 from tt_torch.torch_private.dynamo import RestartAnalysis, compiled_within
 from tt_torch.torch_private.graph_breaks import told_of_graph_breaks
@@ -166,13 +164,7 @@ def _aot(
     ours: list[Exception] = []  # our own errors after the capture; they do not send the graph to the host
     compile_one = partial(_compile, config=config, options=options, observer=observer)
     try:
-        with (
-            without_mkldnn(),
-            without_random_states(),
-            gradients_in_own_places(),
-            scalar_inputs_stay(gm),
-            python_kernels.put_aside(),
-        ):
+        with capturing(gm), python_kernels.put_aside():
             given = gm.graph.find_nodes(op="placeholder")
             names = [observer.input_name(source(node)) for node in given]
             on_mesh = shards.graphs_on(config.mesh_shape, given)
@@ -214,7 +206,9 @@ def _capture(
     layouts: Layouts = {}
 
     def compile_forward(graph: GraphModule, inputs: Sequence[object]) -> Function:
-        keep_saved_tensors(TracingContext.get().fw_metadata)
+        metadata = TracingContext.get().fw_metadata
+        keep_saved_tensors(metadata)
+        write_without_gradients(metadata)
         name_inputs(graph, names)
         if config.precision or config.device_map:
             tell_unmatched(found := layer_names(graph.graph), config)
@@ -222,7 +216,7 @@ def _capture(
         on_mesh(graph)
         roles = _roles(len(inputs))
         if not _is_symbolic(graph):
-            return compile_one(graph, roles, seen=TracingContext.get().fw_metadata.num_forward_returns)
+            return compile_one(graph, roles, seen=metadata.num_forward_returns)
         buckets.update(symbols_of(graph, config.buckets))
         return boxed(BucketedProgram(graph, roles, buckets, DECOMPOSITIONS, compile_one, layouts))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -165,6 +166,22 @@ def is_weight(placeholder: Node) -> bool:
 def backward_ahead_of_time() -> Iterator[None]:
     """While this context is active, AOTAutograd compiles the backward graph together with the forward graph."""
     with config.patch(force_non_lazy_backward_lowering=True):
+        yield
+
+
+# 2.13.0: without it a write under `no_grad` would cut the gradient of an input that is not a leaf. AOTAutograd copies
+# the new value to the input with gradients, unless the input is a leaf, or the copy is a part of the graph.
+def write_without_gradients(metadata: ViewAndMutationMeta) -> None:
+    """Lets the wrapper of a program copy a new value to an input without gradients, if the graph wrote it so."""
+    for i, given in enumerate(metadata.input_info):
+        if given.mutations_hidden_from_autograd or given.mutations_under_no_grad_or_inference_mode:
+            metadata.input_info[i] = replace(given, is_leaf=True)
+
+
+@contextmanager
+def capturing(gm: GraphModule) -> Iterator[None]:
+    """The settings in which AOTAutograd captures a graph."""
+    with without_mkldnn(), without_random_states(), gradients_in_own_places(), scalar_inputs_stay(gm):
         yield
 
 
