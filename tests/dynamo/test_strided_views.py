@@ -49,6 +49,7 @@ WAYS: dict[str, Callable[[torch.Tensor], object]] = {
         view.clamp_(0, 1),
         copy.neg_(),
     )[0],
+    "a write to a copy of windows": lambda x: (copy := x.unfold(-1, 1, 4).contiguous(), copy.mul_(3), x + 0),
     "a flat copy of a view with gaps": lambda x: (flat := x[::2, :3].reshape(-1), x.fill_(2), flat.mul_(3))[0],
     "a permuted input": lambda x: ((y := x.t()).unsqueeze(0).zero_(), y.as_strided((2, 2), (9, 1)).fill_(1), y + 0)[2],
     "a write to a copy": lambda x: (y := torch.linalg.qr(x)[0], y.ravel().add_(100))[0],
@@ -99,7 +100,11 @@ def written(x: torch.Tensor) -> torch.Tensor:
     return x.t().as_strided((4, 2), (3, 1)).square().sum()
 
 
-@pytest.mark.parametrize("function", [masked, written])
+def of_windows(x: torch.Tensor) -> torch.Tensor:
+    return x.unfold(-1, 1, 4).contiguous().mul_(3).square().sum()
+
+
+@pytest.mark.parametrize("function", [masked, written, of_windows])
 def test_gradients_reach_the_places_of_eager(function: Callable[[torch.Tensor], torch.Tensor]) -> None:
     x = torch.randn(6, 8, generator=torch.Generator().manual_seed(5))
     leaves = [x.clone().requires_grad_() for _ in range(2)]

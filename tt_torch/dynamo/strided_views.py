@@ -85,12 +85,14 @@ def _is_given(node: Node) -> bool:
 
 
 def _is_copy(node: Node, changed: Collection[int]) -> bool:
-    """Whether a `contiguous` or the like gives a copy of memory to which the graph writes. In the functional graph, a
-    view with gaps, as of `as_strided`, may have none, and then the result would be a view of it."""
+    """Whether a `contiguous` or the like gives a copy, and the graph writes to it or to its operand.
+
+    In the functional graph, a view with gaps, as of `unfold`, may have none, and then the result would be a view of it.
+    """
     if called(node) not in VIEW_OR_COPY:
         return False
-    of_operand = {*map(storage_of, examples(_first(node)))}
-    return bool(of_operand & set(changed)) and not of_operand & {*map(storage_of, examples(node))}
+    operand, result = ({*map(storage_of, examples(each))} for each in (_first(node), node))
+    return not operand & result and bool((operand | result) & set(changed))
 
 
 def _first(node: Node) -> Node:
