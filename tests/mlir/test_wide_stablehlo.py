@@ -197,7 +197,7 @@ SQUARE = """func.func @main(%x: tensor<2xi64>) -> tensor<2xi64> {
 
 @pytest.mark.filterwarnings("ignore::tt_torch.driver.exact_runner.ExactnessWarning")
 def test_a_package_has_both_forms(tmp_path: Path) -> None:
-    """So has what is made of it, and of the compiled model."""
+    """A package that is saved again has them, too, and so do a copy and a pickle."""
     path, again = tmp_path / "a.ttpkg", tmp_path / "b.ttpkg"
     compiled = compile_stablehlo(SQUARE)
     compiled.save(path)

@@ -43,20 +43,24 @@ def renew_examples(gm: GraphModule) -> None:
 
 
 def _run(gm: GraphModule, mode: FakeTensorMode, inputs: Sequence[object]) -> None:
+    run = _Examples(gm, mode)
     with mode, torch.set_grad_enabled(torch.is_grad_enabled()):  # the graph may change this setting
-        _Examples(gm, mode).run(*inputs)
+        run.run(*inputs)
+    for node, value in run.values.items():
+        node.meta["example_value"] = value
 
 
 class _Examples(Interpreter):
-    """Runs a graph and keeps each value as the example of its node."""
+    """Runs a graph and keeps the value of each node. A run that fails has changed no example."""
 
     def __init__(self, gm: GraphModule, mode: FakeTensorMode) -> None:
         super().__init__(gm)
         self._mode = mode
+        self.values: dict[Node, Result] = {}
 
     def run_node(self, n: Node) -> Result:
-        n.meta["example_value"] = super().run_node(n)
-        return n.meta["example_value"]
+        self.values[n] = super().run_node(n)
+        return self.values[n]
 
     def get_attr(self, target: Target, args: Sequence[object], kwargs: Arguments) -> Result:
         value = super().get_attr(target, args, kwargs)

@@ -25,6 +25,13 @@ def written_by(node: Node) -> list[Node]:
     return found
 
 
+def first_operand(node: Node) -> Node:
+    """The tensor that a captured call of a view takes, by position or by name."""
+    first = node.args[0] if node.args else node.kwargs.get("input", node.kwargs.get("self"))
+    assert isinstance(first, Node)
+    return first
+
+
 def base_of(view: Node) -> Node | None:
     """The operand with which a node of a captured graph shares memory, if there is one. A node with several results,
     such as `meshgrid`, has the memory of them all."""

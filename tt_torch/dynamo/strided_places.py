@@ -14,7 +14,7 @@ from torch.fx.node import map_arg
 
 from tt_torch.dynamo.decompositions.registry import memory_order
 from tt_torch.dynamo.facts import called
-from tt_torch.dynamo.in_place import base_of
+from tt_torch.dynamo.in_place import base_of, first_operand
 from tt_torch.dynamo.input_forms import changes_form
 from tt_torch.dynamo.plain_views import Step, window
 from tt_torch.torch_private.tracing import has_free_symbols
@@ -72,7 +72,7 @@ def _strided(gm: GraphModule) -> list[Node]:
 
 
 def _places(node: Node) -> _Places | None:
-    view, root = _view(node), _first(node)
+    view, root = _view(node), first_operand(node)
     while (base := base_of(root)) and _is_tensor(base, view.dtype):
         root = base
     whole = root.meta["example_value"]
@@ -97,12 +97,6 @@ def _view(node: Node) -> torch.Tensor:
         return node.meta["example_value"]
     args, kwargs = map_arg((node.args, node.kwargs), lambda n: n.meta["example_value"])
     return torch.as_strided(*args, **kwargs)
-
-
-def _first(node: Node) -> Node:
-    first = node.args[0] if node.args else node.kwargs.get("input", node.kwargs.get("self"))
-    assert isinstance(first, Node)
-    return first
 
 
 def _is_tensor(node: Node, dtype: torch.dtype) -> bool:

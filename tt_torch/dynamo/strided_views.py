@@ -15,7 +15,7 @@ from torch.fx import GraphModule, Node
 
 from tt_torch.dynamo.decompositions.registry import memory_order
 from tt_torch.dynamo.facts import called
-from tt_torch.dynamo.in_place import base_of, examples, written_by
+from tt_torch.dynamo.in_place import base_of, examples, first_operand, written_by
 from tt_torch.dynamo.passes.rewriting import copied
 from tt_torch.dynamo.strided_places import has_places, with_plain_views
 from tt_torch.dynamo.types import Arguments
@@ -43,9 +43,9 @@ def in_memory_of_eager(gm: GraphModule) -> GraphModule:
             _write_to_diagonal(node)
     for node in [node for node in gm.graph.nodes if _is_copy(node, changed)]:
         with gm.graph.inserting_before(node):
-            copy = gm.graph.call_method("clone", (_first(node),), {"memory_format": torch.contiguous_format})
+            copy = gm.graph.call_method("clone", (first_operand(node),), {"memory_format": torch.contiguous_format})
         copy.meta = dict(node.meta)
-        node.replace_input_with(_first(node), copy)
+        node.replace_input_with(first_operand(node), copy)
     so_far, records = set[int](), torch.is_grad_enabled()
     for node in list(gm.graph.nodes):
         if node.target is set_grad_enabled:
@@ -67,11 +67,11 @@ def _owner(node: Node, changed: Collection[int]) -> Node | None:
     """The result or the input whose memory a call reads or writes by strides; None for other calls, and for an input to
     which the graph does not write. `changed` has the memories to which the graph writes."""
     if called(node) in VIEW_OR_COPY:
-        if not any(storage_of(x) in changed for each in (node, _first(node)) for x in examples(each)):
+        if not any(storage_of(x) in changed for each in (node, first_operand(node)) for x in examples(each)):
             return None
     elif called(node) not in BY_STRIDES:
         return None
-    owner = above = _first(node)
+    owner = above = first_operand(node)
     while above := base_of(above):
         owner = above if isinstance(above.meta["example_value"], torch.Tensor) else owner
     if not _is_given(owner):
@@ -91,24 +91,18 @@ def _is_copy(node: Node, changed: Collection[int]) -> bool:
     """
     if called(node) not in VIEW_OR_COPY:
         return False
-    operand, result = ({*map(storage_of, examples(each))} for each in (_first(node), node))
+    operand, result = ({*map(storage_of, examples(each))} for each in (first_operand(node), node))
     return not operand & result and bool((operand | result) & set(changed))
-
-
-def _first(node: Node) -> Node:
-    first = node.args[0] if node.args else node.kwargs.get("input", node.kwargs.get("self"))
-    assert isinstance(first, Node)
-    return first
 
 
 def _names_elements(node: Node) -> bool:
     """Whether `fill_diagonal_` writes to the diagonal of a matrix only, and not to further ones below it."""
     wraps = node.kwargs.get("wrap", node.args[2] if len(node.args) > 2 else False)
-    return _first(node).meta["example_value"].dim() == 2 and wraps is False
+    return first_operand(node).meta["example_value"].dim() == 2 and wraps is False
 
 
 def _write_to_diagonal(node: Node) -> None:
-    filled = _first(node)
+    filled = first_operand(node)
     number = node.args[1] if len(node.args) > 1 else node.kwargs["fill_value"]
     with node.graph.inserting_before(node):
         diagonal = node.graph.call_method("diagonal", (filled,))

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from tt_torch.driver.compiled import CompiledModel
 
 Shapes = Mapping[str, Sequence[int]]
-Results = tuple[Any, Any]  # of the model itself, and of its package
+Results = tuple[Any, Any]  # the first one is that of the model itself, the second one that of its package
 
 
 class Model(Protocol):
@@ -44,7 +44,7 @@ class Model(Protocol):
     def compiled(self) -> CompiledModel | LoadedModel: ...
 
     def called(self, package: LoadedModel) -> Results:
-        """The results of one call of the model, without a device, and of the same call of its package."""
+        """Calls the model without a device, and its package with the same arguments. Returns both results."""
 
 
 def model_in(source: str, shapes: Shapes | None = None) -> Model:

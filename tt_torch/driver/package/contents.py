@@ -234,7 +234,7 @@ def _package(origin: str, metadata: Mapping[str, str], tensors: Mapping[str, tor
 
 
 def _split(named: Mapping[str, Named]) -> tuple[dict[str, Named], dict[str, Named]]:
-    """What belongs to the package itself, and to its second form."""
+    """Two parts: what the package itself has, and what its second form has."""
     inner = {name.removeprefix(SECOND): x for name, x in named.items() if name.startswith(SECOND)}
     return {name: x for name, x in named.items() if not name.startswith(SECOND)}, inner
 

@@ -21,7 +21,8 @@ from tt_torch.mlir.types import Op, Value
 
 Options = dict[str, Any]
 MARK = "tt.on_host"  # on an op: the host computes it; on a loop, a branch or `main`: the host has some of its values
-# On a loop or `main`, and on a branch: positions of arguments, and of results, that the host has in 64 bits.
+# This attribute lists positions of values that the host has in 64 bits. On a loop and on `main`, they are positions of
+# arguments, and a loop has as many results. On a branch, they are positions of results.
 WIDE_ARGUMENTS = "tt.wide_arguments"
 PREFIX = "stablehlo."
 # Custom calls: numbers of the host, for an op of the device.
