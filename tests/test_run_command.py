@@ -11,11 +11,10 @@ import onnx
 import pytest
 import safetensors.torch as safetensors
 import torch
+from commands import command
 from onnx import TensorProto, helper, numpy_helper
-from typer.testing import CliRunner, Result
 
 from tt_torch.tools import tensor_files
-from tt_torch.tools.cli import app
 from tt_torch.tools.running import compare
 
 SOURCE = """
@@ -42,18 +41,12 @@ MLIR = """func.func @main(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
 }"""
 
 
-def tt_torch(*arguments: object) -> Result:
-    result = CliRunner().invoke(app, [*map(str, arguments)])
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-    return result
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A package, its inputs, and the outputs of eager PyTorch."""
     folder = tmp_path_factory.mktemp("model")
     (folder / "net.py").write_text(SOURCE)
-    compiled = tt_torch("compile", f"{folder / 'net.py'}:make", "-o", folder / "net.ttpkg", "--json")
+    compiled = command("compile", f"{folder / 'net.py'}:make", "-o", folder / "net.ttpkg", "--json")
     assert compiled.exit_code == 0 and json.loads(compiled.stdout)["device_ops"] > 0, compiled.output
     space: dict = {}
     exec(SOURCE, space)
@@ -71,13 +64,13 @@ def test_a_package_on_saved_inputs(folder: Path) -> None:
     """The model writes to its argument and to a buffer, and the outputs are those of the first call."""
     saved = folder / "out.npz"
     options = ["-i", folder / "x.npz", "-o", saved, "--golden", folder / "golden.safetensors", "--repeat", 2]
-    result = tt_torch("run", folder / "net.ttpkg", *options, "--json")
+    result = command("run", folder / "net.ttpkg", *options, "--json")
     assert result.exit_code == 0, result.output
     facts = json.loads(result.stdout)
     assert facts["outputs"]["result['y']"] == {"dtype": "float32", "shape": [2, 4]}
     assert len(facts["milliseconds"]["later"]) == 2
     assert [each["ok"] for each in facts["golden"]] == [True] * 3
-    again = tt_torch("run", folder / "net.ttpkg", "-i", folder / "x.safetensors", "--golden", saved, "--tolerance", 0)
+    again = command("run", folder / "net.ttpkg", "-i", folder / "x.safetensors", "--golden", saved, "--tolerance", 0)
     assert again.exit_code == 0, again.output
     assert "result['y']: float32 (2, 4)\n" in again.stdout and "PCC 1.0000000, largest difference 0 " in again.stdout
 
@@ -88,13 +81,13 @@ def test_outputs_that_differ(folder: Path, tmp_path: Path, name: str) -> None:
     golden = tensor_files.read(folder / "golden.safetensors")
     golden[name] = golden[name] * 2 if golden[name].is_floating_point() else golden[name] + 1
     tensor_files.write(tmp_path / "other.npz", golden)
-    result = tt_torch("run", folder / "net.ttpkg", "-i", folder / "x.npz", "--golden", tmp_path / "other.npz")
+    result = command("run", folder / "net.ttpkg", "-i", folder / "x.npz", "--golden", tmp_path / "other.npz")
     assert result.exit_code == 1 and f"differs {name}: " in result.stdout
     assert result.stderr.endswith(f"other.npz in {name}\n") and result.stderr.count("\n") == 1
 
 
 def test_random_inputs_and_times(folder: Path) -> None:
-    result = tt_torch("run", folder / "net.ttpkg", "--repeat", 3)
+    result = command("run", folder / "net.ttpkg", "--repeat", 3)
     assert result.exit_code == 0 and "; 3 more: median " in result.stdout, result.output
 
 
@@ -120,18 +113,18 @@ def test_what_cannot_run_is_one_line(folder: Path, options: list[str], status: i
     np.savez(folder / "text.npz", x=np.array(["a"]))
     for kind in ("npz", "safetensors"):
         (folder / f"cut.{kind}").write_bytes((folder / f"x.{kind}").read_bytes()[:40])
-    result = tt_torch("run", folder / "net.ttpkg", *(option.format(folder) for option in options))
+    result = command("run", folder / "net.ttpkg", *(option.format(folder) for option in options))
     assert result.exit_code == status and said in result.stderr, result.output
     assert result.stdout == "" and result.stderr.startswith("error: ") and result.stderr.count("\n") == 1
 
 
 def test_stablehlo(tmp_path: Path) -> None:
     (tmp_path / "add.mlir").write_text(MLIR)
-    assert tt_torch("compile", tmp_path / "add.mlir", "-o", tmp_path / "add.ttnn").exit_code == 0
+    assert command("compile", tmp_path / "add.mlir", "-o", tmp_path / "add.ttnn").exit_code == 0
     x = np.arange(6, dtype=np.float32).reshape(2, 3)
     np.savez(tmp_path / "x.npz", x)
     np.savez(tmp_path / "golden.npz", **{"output 0": 2 * x})
-    result = tt_torch("run", tmp_path / "add.ttnn", "-i", tmp_path / "x.npz", "--golden", tmp_path / "golden.npz")
+    result = command("run", tmp_path / "add.ttnn", "-i", tmp_path / "x.npz", "--golden", tmp_path / "golden.npz")
     assert result.exit_code == 0 and result.stdout.startswith("output 0: float32 (2, 3)\n"), result.output
 
 
@@ -144,11 +137,11 @@ def test_files_become_packages(tmp_path: Path) -> None:
     expected = {"add.mlir": 2 * x, "linear.pt2": exported.module()(torch.from_numpy(x)).detach().numpy()}
     for (name, golden), given in zip(expected.items(), ("arg0", "input"), strict=True):
         package = (tmp_path / name).with_suffix(".ttpkg")
-        result = tt_torch("compile", tmp_path / name, "-o", package)
+        result = command("compile", tmp_path / name, "-o", package)
         assert result.exit_code == 0, result.output
         np.savez(tmp_path / "x.npz", **{given: x})
         np.savez(tmp_path / "golden.npz", result=golden)
-        result = tt_torch("run", package, "-i", tmp_path / "x.npz", "--golden", tmp_path / "golden.npz")
+        result = command("run", package, "-i", tmp_path / "x.npz", "--golden", tmp_path / "golden.npz")
         assert result.exit_code == 0, result.output
 
 
@@ -161,12 +154,12 @@ def test_onnx(tmp_path: Path) -> None:
     node = helper.make_node("MatMul", ["x", "w"], ["y"])
     graph = helper.make_graph([node], "graph", types[:1], types[1:], [numpy_helper.from_array(w, "w")])
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)]), tmp_path / "mlp.onnx")
-    compiled = tt_torch("compile", tmp_path / "mlp.onnx", "-o", tmp_path / "mlp.ttnn")
+    compiled = command("compile", tmp_path / "mlp.onnx", "-o", tmp_path / "mlp.ttnn")
     assert compiled.exit_code == 0, compiled.output
     np.savez(tmp_path / "x.npz", **{"input 0": x})
     np.savez(tmp_path / "golden.npz", x @ w)
     inputs = ["-i", tmp_path / "x.npz", "-i", tmp_path / "mlp.safetensors"]
-    result = tt_torch("run", tmp_path / "mlp.ttnn", *inputs, "--golden", tmp_path / "golden.npz", "--pcc", 0.9999)
+    result = command("run", tmp_path / "mlp.ttnn", *inputs, "--golden", tmp_path / "golden.npz", "--pcc", 0.9999)
     assert result.exit_code == 0, result.output
 
 
@@ -194,7 +187,7 @@ def test_what_cannot_be_compiled(
     }
     for name, text in files.items():
         (tmp_path / name).write_text(text)
-    result = tt_torch("compile", source, "-o", output)
+    result = command("compile", source, "-o", output)
     assert result.exit_code == status and said in result.stderr and result.stdout == "", result.output
     left = {path.name for path in tmp_path.iterdir()} - {"__pycache__"}  # Python's copy of the imported net.py
     assert left == set(files)
@@ -203,13 +196,13 @@ def test_what_cannot_be_compiled(
 def test_query_writes_what_inspect_and_the_compiler_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TT_TORCH_ARCH", "blackhole")
     file = tmp_path / "mine.ttsys"
-    written = tt_torch("query", "-o", file)
+    written = command("query", "-o", file)
     assert written.exit_code == 0 and written.stdout.startswith("system: 1 x Blackhole, "), written.output
-    assert written.stdout.splitlines()[0] in tt_torch("inspect", file).stdout
+    assert written.stdout.splitlines()[0] in command("inspect", file).stdout
     monkeypatch.setenv("TT_TORCH_SYSTEM_DESC", str(file))
-    assert len(json.loads(tt_torch("query", "--json").stdout)["chip_descs"]) == 1
+    assert len(json.loads(command("query", "--json").stdout)["chip_descs"]) == 1
     monkeypatch.setenv("TT_TORCH_ARCH", "grayskull")
-    wrong = tt_torch("query")
+    wrong = command("query")
     assert wrong.exit_code == 2 and "grayskull" in wrong.stderr and wrong.stderr.count("\n") == 1
 
 

@@ -9,11 +9,10 @@ import numpy as np
 import onnx
 import pytest
 import torch
+from commands import command
 from onnx import TensorProto, helper, numpy_helper
-from typer.testing import CliRunner, Result
 
 import tt_torch
-from tt_torch.tools.cli import app
 
 NET = """
 import torch
@@ -55,12 +54,6 @@ CALL = "func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {\n"
 CALL += "  %0 = stablehlo.custom_call @Sharding(%x) : (tensor<2xf32>) -> tensor<2xf32>\n  return %0 : tensor<2xf32>\n}"
 
 
-def run(*arguments: object) -> Result:
-    result = CliRunner().invoke(app, [*map(str, arguments)])
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-    return result
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("models")
@@ -91,20 +84,20 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_file_is_like_its_model(folder: Path, source: str, suffix: str, results: int) -> None:
     file, model = (folder / source.partition(".")[0]).with_suffix(suffix), folder / source
     options = ["--shape", "in 0=5,3"] if ".onnx" in source else []
-    compiled = run("compile", model, "-o", file, *options)
+    compiled = command("compile", model, "-o", file, *options)
     assert compiled.exit_code == 0, compiled.output
-    verified = run("verify", "--json", file, model)
+    verified = command("verify", "--json", file, model)
     assert verified.exit_code == 0 and [each["ok"] for each in json.loads(verified.stdout)] == [True] * results
 
 
 def test_a_file_with_other_values(folder: Path) -> None:
     """A package of other weights, and a binary of another program."""
     tt_torch.compile_onnx(folder / "mlp.onnx", shapes={"in 0": (5, 3)}).save(folder / "wrong.ttpkg")
-    verified = run("verify", folder / "wrong.ttpkg", folder / "other.onnx")
+    verified = command("verify", folder / "wrong.ttpkg", folder / "other.onnx")
     assert verified.exit_code == 1 and verified.stdout.startswith("differs result[0]: ")
     assert verified.stderr.endswith("wrong.ttpkg differs from " + str(folder / "other.onnx") + " in result[0]\n")
     tt_torch.compile_stablehlo(ADD.replace(".add", ".multiply")).save(folder / "wrong.ttnn")
-    assert "differs result[0]: " in run("verify", folder / "wrong.ttnn", folder / "add.mlir").stdout
+    assert "differs result[0]: " in command("verify", folder / "wrong.ttnn", folder / "add.mlir").stdout
 
 
 @pytest.mark.parametrize(
@@ -122,5 +115,5 @@ def test_a_file_with_other_values(folder: Path) -> None:
 )
 def test_what_cannot_be_compared(folder: Path, options: list[str], source: str | None, status: int, said: str) -> None:
     tt_torch.compile_stablehlo(ADD).save(folder / "add.ttpkg")
-    result = run("verify", *options, folder / "add.ttpkg", *([folder / source] if source else []))
+    result = command("verify", *options, folder / "add.ttpkg", *([folder / source] if source else []))
     assert result.exit_code == status and said in result.stderr and result.stdout == "", result.output

@@ -9,11 +9,10 @@ import json
 
 import pytest
 import torch
-from typer.testing import CliRunner
+from commands import command
 
 from tt_torch.driver import compile as compiler
 from tt_torch.reports.database import Database
-from tt_torch.tools.cli import app
 
 FILE = """
 from pathlib import Path
@@ -40,12 +39,6 @@ if Path(__file__).with_name("broken").exists():
 """
 
 
-def tt_torch(*arguments):
-    result = CliRunner().invoke(app, [*map(str, arguments)])
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-    return result
-
-
 @pytest.mark.slow
 def test_the_broken_op_is_found_and_nothing_else(tmp_path, monkeypatch):
     (tmp_path / "models.py").write_text(FILE)
@@ -56,16 +49,16 @@ def test_the_broken_op_is_found_and_nothing_else(tmp_path, monkeypatch):
         monkeypatch.setattr(
             "tt_torch.records.lines.provenance", lambda commit=commit: {"commit": commit, "versions": {}}
         )
-        status = tt_torch("sweep", tmp_path / "models.py", "-o", tmp_path / "r.jsonl", *db).exit_code
+        status = command("sweep", tmp_path / "models.py", "-o", tmp_path / "r.jsonl", *db).exit_code
         assert status == (commit == "bad")
         (tmp_path / "broken").touch()
-    compared = tt_torch("report", "compare", "good", "bad", *db)
+    compared = command("report", "compare", "good", "bad", *db)
     lines = [line.split("  PCC")[0] for line in compared.stdout.splitlines()]
     assert compared.exit_code == 1
     assert [line.split(" ->")[0] for line in lines[:-1]] == ["worse  model both: match"]
     assert lines[-1] == "1 worse, 0 better, of 2; 0 gone, 0 new"
     assert len(Database(str(tmp_path / "r.duckdb")).records()) == 4
-    assert tt_torch("report", "compare", "good", "good", *db).exit_code == 0
+    assert command("report", "compare", "good", "good", *db).exit_code == 0
 
 
 @pytest.mark.slow
@@ -78,7 +71,7 @@ def test_models_op_by_op(tmp_path):
     db, output = tmp_path / "r.duckdb", tmp_path / "r.jsonl"
     # This process reads the file, too. The limit is restored for the tests that follow.
     with torch._dynamo.config.patch(recompile_limit=torch._dynamo.config.recompile_limit):
-        result = tt_torch("sweep", tmp_path / "models.py", "--op-by-op", "-o", output, "--db", db)
+        result = command("sweep", tmp_path / "models.py", "--op-by-op", "-o", output, "--db", db)
     assert result.exit_code == 0, result.output
     records = [json.loads(line) for line in output.read_text().splitlines()]
     assert [(r["kind"], r["verdict"], r["op_verdicts"]) for r in records] == [
