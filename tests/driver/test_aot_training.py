@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +126,22 @@ def test_results_share_memory_and_gradients_as_in_eager(tmp_path: Path) -> None:
     for function in functions:
         with pytest.raises(RuntimeError, match="a leaf Variable that requires grad is being used in an in-place"):
             function(x, start)
+
+
+@pytest.mark.parametrize("last", [lambda y: y.lerp_(y + 1, 0.5), lambda y: y.reshape(y.shape), lambda y: y[2:, 1:4]])
+def test_results_in_one_memory_have_the_strides_of_eager(last: Callable[[Tensor], Tensor], tmp_path: Path) -> None:
+    def write(x: Tensor, y: Tensor, diagonal: Tensor) -> tuple[Tensor, Tensor]:
+        result = x.diagonal_scatter(diagonal)
+        result.lerp_(y, 0.5)
+        return result, last(result)
+
+    x, y = (torch.arange(25.0).as_strided((5, 5), strides, 0).requires_grad_() for strides in ((1, 5), (5, 1)))
+    given = (x, y, torch.ones(5, requires_grad=True))
+    for model in both(write, tmp_path, *given):
+        expected, got = write(*given), model(*given)
+        torch.testing.assert_close(got, expected, check_stride=True)
+        assert memory(got[0]) == memory(got[1])
+        torch.testing.assert_close(gradients(got, *given), gradients(expected, *given))
 
 
 def test_conjugates_and_parts_of_complex_numbers(tmp_path: Path) -> None:

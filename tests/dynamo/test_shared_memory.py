@@ -228,6 +228,22 @@ def test_parts_of_a_parameter_share_its_memory(name: str) -> None:
     torch.testing.assert_close(seen[1], seen[0])
 
 
+@pytest.mark.parametrize("part", [lambda x: x.chunk(3, -1)[-1], lambda x: x.unbind(0)[2].t()])
+def test_windows_beside_parts_share_memory_in_training(part: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    def run(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return ((whole := x * 2).unfold(-1, 1, 2), part(whole))
+
+    seen = []
+    for each in (run, torch.compile(run, backend=tt_torch.backend)):
+        x = torch.arange(60.0).reshape(3, 4, 5).requires_grad_()
+        windows, found = each(x)
+        sum(y.sin().sum() for y in (windows, found)).backward()
+        results = [windows.detach(), found.detach()]
+        results[0].mul_(2)
+        seen.append([x.grad, *results, *(y.stride() for y in results)])
+    torch.testing.assert_close(seen[1], seen[0])
+
+
 @pytest.mark.parametrize("part", [lambda x: x[0], lambda x: x[:, 1:], lambda x: x.t()])
 def test_results_in_a_memory_with_gaps_share_it(part: Callable[[torch.Tensor], torch.Tensor]) -> None:
     def run(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:

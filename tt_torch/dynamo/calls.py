@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, TypeAlias
@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import torch
 
 from tt_torch.errors import BinaryFormatError, InexactError
+from tt_torch.torch_private.tensors import root_of
 
 Argument: TypeAlias = Any  # of a graph: a tensor or a number
 Result: TypeAlias = Any  # of a graph: a tensor, a number or None
@@ -40,7 +41,7 @@ class View:
     strides: tuple[int, ...]
     offset: int  # elements from the start of the result's memory
 
-    def of(self, results: Sequence[torch.Tensor]) -> torch.Tensor:
+    def of(self, results: Sequence[torch.Tensor] | Mapping[int, torch.Tensor]) -> torch.Tensor:
         return results[self.result].as_strided(self.shape, self.strides, self.offset)
 
 
@@ -60,7 +61,7 @@ class Reading:
     def result(self) -> int:
         return self.view.result
 
-    def of(self, results: Sequence[torch.Tensor]) -> torch.Tensor:
+    def of(self, results: Sequence[torch.Tensor] | Mapping[int, torch.Tensor]) -> torch.Tensor:
         base = results[self.result]
         together = max(1, self.dtype.itemsize // base.element_size())  # elements of the base per element of `dtype`
         memory = _in_dtype(base.as_strided((base.numel() // together * together,), (1,)), self.dtype)
@@ -210,3 +211,21 @@ def in_one_memory(values: Sequence[torch.Tensor], places: Sequence[tuple[Sequenc
     for elements, numbers, _ in parts:
         memory.view(elements.dtype)[numbers] = elements
     return [memory.view(x.dtype).as_strided(x.shape, *place) for x, place in zip(values, places, strict=True)]
+
+
+def place_in_memory(x: torch.Tensor) -> tuple[tuple[int, ...], tuple[int, ...], int]:
+    """The shape, the strides and the offset of a tensor."""
+    return tuple(x.shape), x.stride(), int(x.storage_offset())
+
+
+def has_memory_of_autograd(x: torch.Tensor) -> bool:
+    """Whether autograd decides on the memory of a result: it has gradients, and is a view or a lazy conjugate."""
+    return x.requires_grad and (root_of(x) is not x or x.is_conj() or x.is_neg())
+
+
+def in_memory(x: torch.Tensor, memory: torch.Tensor) -> torch.Tensor:
+    """`memory`, which has the elements of `x`. A tensor with gradients is moved there itself, and so it keeps these."""
+    if not x.requires_grad:
+        return memory
+    x.data = memory
+    return x

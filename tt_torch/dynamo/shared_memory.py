@@ -9,7 +9,17 @@ import torch
 from torch.fx import GraphModule, Node
 
 from tt_torch.dynamo import facts
-from tt_torch.dynamo.calls import Reading, View, ViewOfInput, in_one_memory, in_strides, read_as
+from tt_torch.dynamo.calls import (
+    Reading,
+    View,
+    ViewOfInput,
+    has_memory_of_autograd,
+    in_memory,
+    in_one_memory,
+    in_strides,
+    place_in_memory,
+    read_as,
+)
 from tt_torch.dynamo.types import Argument, Function, Result
 from tt_torch.torch_private.tensors import is_non_overlapping_and_dense_or_false, storage_of
 from tt_torch.torch_private.tracing import has_free_symbols
@@ -33,7 +43,7 @@ def views_of_inputs(gm: GraphModule, seen: int) -> dict[int, ViewOfInput]:
             i, x = found
             if _is_lazy(value) or _is_lazy(x):
                 continue
-            shape, strides, offset = _place_in_memory(value)
+            shape, strides, offset = place_in_memory(value)
             views[position] = ViewOfInput(i, shape, strides, offset - int(x.storage_offset()))
     return views
 
@@ -67,7 +77,8 @@ def share_strided(gm: GraphModule, run: Function) -> Function:
     """`run`, with results of `unfold`, `as_strided` and `diagonal` as views again; on the device they are copies.
 
     A result that shares the memory of another output becomes a view of that output. Otherwise its own elements share
-    memory as in eager. AOTAutograd handles results that need gradients or share memory with inputs.
+    memory as in eager. AOTAutograd handles results that share memory with inputs, and makes most of the views that have
+    gradients. The parts that `chunk`, `split` or `unbind` give are no views for it.
     """
     views = _strided_views(gm)
     if not views:
@@ -78,15 +89,14 @@ def share_strided(gm: GraphModule, run: Function) -> Function:
         results = list(run(*inputs))
         together: defaultdict[int, list[int]] = defaultdict(list)  # by the first result in the same memory
         for i, view in views.items():
-            if results[i].requires_grad:
-                continue
             if view.result in views:
                 together[view.result].append(i)
-            else:  # a view has its place in eager's memory, and a result of the device may have other strides
+            elif not results[i].requires_grad:
+                # A view has its place in eager's memory, and a result of the device may have other strides.
                 results[view.result] = in_strides(results[view.result], examples[view.result].stride())
                 results[i] = view.of(results).detach()
         for group in together.values():
-            _put_together(results, group, examples)
+            _put_together(results, [i for i in group if not has_memory_of_autograd(results[i])], examples)
         return tuple(results)
 
     return call
@@ -94,10 +104,10 @@ def share_strided(gm: GraphModule, run: Function) -> Function:
 
 def _put_together(results: list[Result], group: Sequence[int], examples: Mapping[int, torch.Tensor]) -> None:
     """Moves the results of a group to one new memory, each to the place of its example."""
-    values = [_flipped(results[i], examples[i]) for i in group]
-    moved = in_one_memory(values, [(examples[i].stride(), int(examples[i].storage_offset())) for i in group])
-    for i, result in zip(group, moved, strict=True):
-        results[i] = _flipped(result, examples[i])
+    values = [_flipped(results[i].detach(), examples[i]) for i in group]
+    places = [(examples[i].stride(), int(examples[i].storage_offset())) for i in group]
+    for i, memory in zip(group, in_one_memory(values, places) if group else [], strict=True):
+        results[i] = in_memory(results[i], _flipped(memory, examples[i]))
 
 
 def _flipped(value: torch.Tensor, example: torch.Tensor) -> torch.Tensor:
@@ -172,10 +182,6 @@ def in_strides_of_eager(gm: GraphModule, run: Function) -> Function:
     return call
 
 
-def _place_in_memory(value: torch.Tensor) -> tuple[tuple[int, ...], tuple[int, ...], int]:
-    return tuple(value.shape), value.stride(), int(value.storage_offset())
-
-
 def _inputs(gm: GraphModule) -> list[torch.Tensor]:
     """The examples of a captured graph's inputs."""
     values = [n.meta.get("example_value") for n in gm.graph.find_nodes(op="placeholder")]
@@ -197,7 +203,7 @@ def _place(node: Node, base: Node | None, at: dict[Node, int]) -> int | View | R
 
 def _part(result: int, base: torch.Tensor, value: torch.Tensor) -> View | Reading:
     """How `value` is read from the memory of the result that `base` is."""
-    return read_as(View(result, *_place_in_memory(value)), base, value)
+    return read_as(View(result, *place_in_memory(value)), base, value)
 
 
 def _is_lazy(value: torch.Tensor) -> bool:

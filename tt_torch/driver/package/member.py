@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -13,7 +14,8 @@ from tt_torch.driver.arguments import trained, unshared
 from tt_torch.driver.package.manifest import Manifest, Place
 from tt_torch.driver.package.results import placed
 from tt_torch.driver.program import Program
-from tt_torch.dynamo.calls import View, read_as
+from tt_torch.dynamo.calls import View, has_memory_of_autograd, in_memory, in_one_memory, place_in_memory, read_as
+from tt_torch.torch_private.tensors import storage_of
 
 
 @dataclass(frozen=True)
@@ -67,22 +69,53 @@ class Member:
         training, places = self.manifest.training, self._places
         assert training
         made = placed(values[: len(places)], places, inputs)
-        for i, base in training.bases.items():
-            moved = base < len(made) and made[base] is not values[base]
-            place = (
-                (places[i].strides, places[i].offset)
-                if moved
-                else (values[i].stride(), int(values[i].storage_offset()))
-            )
-            view = View(base, tuple(values[i].shape), *place)
-            made[i] = read_as(view, values[base], values[i]).of(made if moved else values)
+        for base, group in self._views.items():
+            memory, views = values[base], {i: View(base, *place_in_memory(values[i])) for i in group}
+            wanted = {i: View(base, places[i].shape, places[i].strides, places[i].offset) for i in group}
+            differ = any(_steps(views[i]) != _steps(wanted[i]) for i in group)
+            if differ and all(values[i].dtype == memory.dtype for i in group):
+                memory, views = _rearranged(memory, views, wanted), wanted
+            for i in group:
+                if i != base or memory is not values[base]:
+                    made[i] = read_as(views[i], values[base], values[i]).of({base: memory})
+        self._put_together(made)
         return [x if i in training.differentiable else x.detach() for i, x in enumerate(made)]
+
+    def _put_together(self, made: list[torch.Tensor]) -> None:
+        """Moves outputs to one memory where they share it in eager PyTorch, and autograd knows nothing of this."""
+        places = self.manifest.places
+        for group in self._together.values():
+            apart = len({storage_of(made[i]) for i in group}) > 1
+            if apart and not any(has_memory_of_autograd(made[i]) for i in group):
+                at = [(places[i].strides, places[i].offset) for i in group]
+                moved = in_one_memory([made[i].detach() for i in group], at)
+                for i, memory in zip(group, moved, strict=True):
+                    made[i] = in_memory(made[i], memory)
 
     @cached_property
     def _trained(self) -> frozenset[int]:
         """Positions of the inputs that may require gradients."""
         training = self.manifest.training
         return frozenset(training.trained if training else ())
+
+    @cached_property
+    def _views(self) -> dict[int, list[int]]:
+        """The outputs that autograd knows as views of one result, by this result, which may be an output itself."""
+        training = self.manifest.training
+        assert training
+        views = defaultdict[int, list[int]](list)
+        for i, base in training.bases.items():
+            views[base].append(i)
+        return {base: group + [base] * (base < len(self.manifest.places)) for base, group in views.items()}
+
+    @cached_property
+    def _together(self) -> dict[int, list[int]]:
+        """The outputs in each memory that several outputs share."""
+        together = defaultdict[int, list[int]](list)
+        for i, place in enumerate(self.manifest.places):
+            if place.memory is not None:
+                together[place.memory].append(i)
+        return together
 
     @cached_property
     def _places(self) -> list[Place]:
@@ -129,3 +162,24 @@ class _Backward(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[Any, ...]:
         raise RuntimeError("a package has no program for second derivatives")
+
+
+def _steps(view: View) -> tuple[object, ...]:
+    """The strides and the offset of a view, as far as they decide on the places of its elements."""
+    steps = [step for size, step in zip(view.shape, view.strides, strict=True) if size != 1]
+    return () if 0 in view.shape else (*steps, view.offset)
+
+
+def _rearranged(memory: torch.Tensor, views: Mapping[int, View], wanted: Mapping[int, View]) -> torch.Tensor:
+    """New memory that has the elements of each view where another view wants them. Gradients reach the old memory."""
+    read, written = (torch.cat([*map(_numbers, each.values())]) for each in (views, wanted))
+    source = torch.zeros(int(written.max()) + 1, dtype=torch.int64)
+    source[written] = read
+    return memory.as_strided((memory.numel(),), (1,))[source]
+
+
+def _numbers(view: View) -> torch.Tensor:
+    """The places of a view's elements in memory."""
+    last = view.offset + sum((n - 1) * s for n, s in zip(view.shape, view.strides, strict=True))
+    memory = torch.arange(0 if 0 in view.shape else last + 1)
+    return memory.as_strided(view.shape, view.strides, view.offset).reshape(-1)
