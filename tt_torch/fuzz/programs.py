@@ -187,9 +187,11 @@ def _evaluated(
     try:
         for each in statements:
             values[each.result] = eval(each.text, _SCOPE, values)
+        new = values[statements[-1].result]
+        if isinstance(new, torch.Tensor):
+            new.view_as(new)  # after a write to its memory, autograd lets nobody read a part that `split` gave
     except REFUSALS:
         return None
-    new = values[statements[-1].result]
     if not isinstance(new, torch.Tensor) or new.numel() > _LARGEST or new.dtype not in DTYPES:
         return None
     operands = [values[name] for name in statements[-1].operands]
