@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
@@ -41,6 +42,19 @@ def test_a_write_to_the_result_reaches_the_operand(name: str, has_gradients: boo
         assert results[1].data_ptr() == x.data_ptr()
         seen.append([*results, x, w.grad])
     torch.testing.assert_close(*seen)
+
+
+def test_a_package_returns_the_operand_too(tmp_path: Path) -> None:
+    def function(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return functional.dropout(x, 0.0), functional.dropout(x.t() + 1, 0.0)
+
+    x = torch.arange(12.0).as_strided((3, 2), (4, 2))
+    compiled = tt_torch.compile_model(function, (x,))
+    compiled.save(tmp_path / "model.ttpkg")
+    for run in (compiled, tt_torch.load(tmp_path / "model.ttpkg")):
+        expected, got = function(x), run(x)
+        torch.testing.assert_close(got, expected, check_stride=True)
+        assert got[0].data_ptr() == x.data_ptr()
 
 
 def test_other_dropout_stays() -> None:

@@ -43,6 +43,7 @@ from tt_torch.driver.program import Program
 from tt_torch.driver.shards import has_shards
 from tt_torch.driver.weight_files import assign, weights_in
 from tt_torch.dynamo.examples import VALUES_DECIDE
+from tt_torch.dynamo.idle_dropout import without_idle_dropout
 from tt_torch.dynamo.tracing import tracing_for_device
 from tt_torch.dynamo.types import Argument, Function, Result
 from tt_torch.errors import CompileError, ConfigError, TTTorchError, add_note
@@ -299,7 +300,7 @@ def _blank_for_training(x: torch.Tensor) -> torch.Tensor:
 def _captured(model: Model, call: Call) -> Capture:
     try:
         with tracing_for_device():
-            capture = captured(by_itself(model), call.args, call.kwargs)
+            capture = captured(by_itself(model), call.args, call.kwargs, without_idle_dropout)
     except (Unsupported, UserError) as failure:
         line, reason = line_and_reason(failure)
         stopped = f"the model cannot be captured as one graph: {reason}\n  at {line or 'an unknown line'}"

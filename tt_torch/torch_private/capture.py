@@ -94,13 +94,18 @@ class _Inputs(Exception):
 
 # 2.13.0: without it each call with other arguments would be captured again, after limits that all callers share.
 def captured(
-    function: Function, args: Sequence[object], kwargs: Mapping[str, object], side_effects: bool = True
+    function: Function,
+    args: Sequence[object],
+    kwargs: Mapping[str, object],
+    mended: Callable[[GraphModule], GraphModule],
+    side_effects: bool = True,
 ) -> Capture | None:
     """Captures a Python function as one graph, for arguments of these kinds; None if it computes no tensor.
 
-    The function does not run. Its numbers and the shapes of its tensors are constants of the graph. Without
-    `side_effects`, calls of the capture change no Python objects. Raises Unsupported or UserError if one graph is not
-    possible.
+    The function does not run. Its numbers and the shapes of its tensors are constants of the graph. `mended` gives the
+    graph that takes the place of Dynamo's. Without `side_effects`, calls of the capture change no Python objects.
+
+    Raises Unsupported or UserError if one graph is not possible.
     """
     with (
         config.patch(**_SETTINGS, replay_side_effects=side_effects),
@@ -115,4 +120,7 @@ def captured(
         if not str(warning.message).startswith(_SIDE_EFFECTS):
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
     effects = [text.partition(": ")[2] for text in told if text.startswith(_SIDE_EFFECTS)]
-    return Capture(output, "; ".join(effects)) if output.backend_input else None
+    if output.backend_input is None:
+        return None
+    output.backend_input.graph_module = mended(output.backend_input.graph_module)
+    return Capture(output, "; ".join(effects))

@@ -34,6 +34,7 @@ from tt_torch.driver.package.results import tree, weights_in
 from tt_torch.driver.program import Program
 from tt_torch.driver.releasing import parts_of_weight
 from tt_torch.dynamo.calls import Interface
+from tt_torch.dynamo.idle_dropout import without_idle_dropout
 from tt_torch.dynamo.tracing import tracing_for_device
 from tt_torch.errors import PackagingError
 from tt_torch.flow import MAIN
@@ -273,7 +274,8 @@ def _results(made: Compilation, inputs: Sequence[Input]) -> tuple[list[Place], J
     outputs, capture = _outputs(made.capture.graph), made.capture
     if capture.side_effects:
         with torch.set_grad_enabled(made.backward is not None), tracing_for_device(), on_cpu(made.model):
-            again = captured(by_itself(made.model), made.call.args, made.call.kwargs, side_effects=False)
+            model, call = by_itself(made.model), made.call
+            again = captured(model, call.args, call.kwargs, without_idle_dropout, side_effects=False)
         assert again is not None
         capture = again
     returned = _outputs(capture.graph)
