@@ -52,6 +52,7 @@ def test_factors_that_eager_does_not_define() -> None:
     assert not undefined("v0.sub(v0, alpha=-2147483648)", x)
     assert undefined("v0.masked_scatter_(v1, v0)", x) and not undefined("v0.masked_scatter_(v1, v2)", x)
     assert not undefined("v0.masked_scatter(v1, v0)", x)
+    assert undefined("v0.masked_scatter_(v1, v1)", [*x, x[0][:]]) and not undefined("v0.add_(v1)", [*x, x[0][:]])
     assert undefined("torch.nn.functional.hardtanh(v0, -1, nan)", x)
     assert not undefined("torch.nn.functional.hardtanh(v0, -1, inf)", x)
     assert undefined("torch.nn.functional.celu(v0, -1e+300)", x) and not undefined("torch.celu(v0, -1e+30)", x)
