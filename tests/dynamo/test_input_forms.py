@@ -58,6 +58,19 @@ def test_a_tensor_of_the_graph_may_change_its_form(recwarn: pytest.WarningsRecor
     assert not [w for w in recwarn if issubclass(w.category, HostFallbackWarning)]
 
 
+def test_a_shape_is_read_after_it_has_changed() -> None:
+    def function(x: torch.Tensor) -> tuple[object, ...]:
+        y = x + 1
+        y.transpose_(0, 1)
+        shape = y.shape
+        y.unsqueeze_(0)
+        return y.as_strided(y.shape, y.stride()), shape, y.shape, y.stride(), y.numel() / y.size(1)
+
+    x = torch.arange(6.0).reshape(2, 3)
+    for run in (torch.compile(function, backend=tt_torch.backend), tt_torch.compile_model(function, (x,))):
+        torch.testing.assert_close(run(x), function(x))
+
+
 def test_it_is_an_error_if_nothing_may_run_on_the_host() -> None:
     options = {"compiler_config": CompilerConfig(fallback="error")}
     with pytest.raises(BackendCompilerFailed, match=r"in place.* without `_`") as raised:

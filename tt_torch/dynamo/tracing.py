@@ -1,9 +1,10 @@
 """Differences between tracing for the device and tracing for a CPU.
 
 Recurrent layers are unrolled. Optimizers with fused=True are traced in their foreach form. Operands on the CPU are
-copied if others are on the device. Booleans are shifted. Seeds of random numbers are kept for the backward pass. On a
-mesh of chips, each shape has its own graph. Except for the seeds, these differences are settings of Dynamo. The
-settings hold only while Dynamo compiles a frame for a backend that `traced_for_device` marks.
+copied if others are on the device. Booleans are shifted. A shape that changes in place is known from there on. Seeds
+of random numbers are kept for the backward pass. On a mesh of chips, each shape has its own graph. Except for the
+seeds, these differences are settings of Dynamo. The settings hold only while Dynamo compiles a frame for a backend that
+`traced_for_device` marks.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ def tracing_for_device() -> Iterator[None]:
     with (
         sizes,
         dynamo.guards_not_timed(),
+        dynamo.forms_known(),
         dynamo.recurrent_layers_unrolled(),
         dynamo.nodes_run_by(_run_node),
         dynamo.traced_instead(instead),

@@ -34,6 +34,7 @@ from torch._dynamo.guards import GuardBuilder  # 2.13.0: for traced_instead
 from torch._dynamo.utils import counters  # 2.13.0: without it a sweep cannot see where graphs break
 from torch._dynamo.variables.base import VariableTracker  # 2.13.0: for traced_instead
 from torch._dynamo.variables.builder import VariableBuilder  # 2.13.0: for traced_instead
+from torch._dynamo.variables.tensor import TensorVariable  # 2.13.0: for forms_known
 
 from tt_torch.python_stack import with_room
 
@@ -155,6 +156,20 @@ def sizes_static() -> AbstractContextManager[None]:
 def guards_not_timed() -> AbstractContextManager[object]:
     """While this context is active, Dynamo does not measure how long the guards of a new graph take."""
     return mock.patch.object(guards, "profile_guard_manager", lambda *args: 0.0)
+
+
+_sync_if_changed = TensorVariable._sync_if_inplace_mutation  # 2.13.0: for forms_known, for its replacement to call
+
+
+# 2.13.0: without it `x.shape` after `x.transpose_(0, 1)` would be the shape before it, if `x` is no input of a graph.
+# Dynamo looks at a changed tensor again only if the op has another tensor as an argument.
+def forms_known() -> AbstractContextManager[object]:
+    """While this context is active, Dynamo looks at each tensor again that an op has changed in place."""
+
+    def look_again(x: TensorVariable, translator: Any, version: int | None, has_tensor: bool) -> None:
+        _sync_if_changed(x, translator, version, True)
+
+    return mock.patch.object(TensorVariable, "_sync_if_inplace_mutation", look_again)
 
 
 run_node = utils.run_node  # 2.13.0: the function that nodes_run_by replaces, for its replacement to call
