@@ -25,12 +25,15 @@ LOST: dict[str, Program] = {
     "a view of it": lambda x, v: x.detach().mul_(0.5).add_(v).view(-1),
     "a write to a row": lambda x, v: ((y := x.detach()).__setitem__(0, v), y)[1],
     "the data": lambda x, v: x.data.add_(v)[1:],
+    "the data by its name": lambda x, v: ((y := x.data), y.add_(v), y)[2],
+    "the data after an assignment": lambda x, v: ((y := x.data).__setitem__(0, v), y)[1],
 }
 KEPT: dict[str, Program] = {
     "a write to a part of the input": lambda x, v: x[1:].add_(v),
     "only read afterwards": lambda x, v: x.detach().add_(v) * 3,
     "a detached result": lambda x, v: (x * 2).detach().add_(v),
     "a write without gradients": lambda x, v: x.detach().mul_(2),
+    "a write to data that is not returned": lambda x, v: (x.data.add_(v), x * v)[1],
     "a write under no_grad": lambda x, v: scaled(x)[1:] * v,
     "a write under no_grad, and nothing else": lambda x, v: scaled(x),
     "writes of both kinds": lambda x, v: scaled(x.add_(v)) + v,

@@ -41,7 +41,7 @@ def tracing_for_device() -> Iterator[None]:
     with (
         sizes,
         dynamo.guards_not_timed(),
-        dynamo.forms_known(),
+        dynamo.changes_known(),
         dynamo.recurrent_layers_unrolled(),
         dynamo.nodes_run_by(_run_node),
         dynamo.traced_instead(instead),

@@ -31,10 +31,11 @@ from torch._dynamo.exc import (
     UserError,  # 2.13.0: the same, for a model whose shapes depend on values
 )
 from torch._dynamo.guards import GuardBuilder  # 2.13.0: for traced_instead
+from torch._dynamo.source import AttrSource  # 2.13.0: for changes_known
 from torch._dynamo.utils import counters  # 2.13.0: without it a sweep cannot see where graphs break
 from torch._dynamo.variables.base import VariableTracker  # 2.13.0: for traced_instead
 from torch._dynamo.variables.builder import VariableBuilder  # 2.13.0: for traced_instead
-from torch._dynamo.variables.tensor import TensorVariable  # 2.13.0: for forms_known
+from torch._dynamo.variables.tensor import TensorVariable  # 2.13.0: for changes_known
 
 from tt_torch.python_stack import with_room
 
@@ -158,16 +159,19 @@ def guards_not_timed() -> AbstractContextManager[object]:
     return mock.patch.object(guards, "profile_guard_manager", lambda *args: 0.0)
 
 
-_sync_if_changed = TensorVariable._sync_if_inplace_mutation  # 2.13.0: for forms_known, for its replacement to call
+_sync_if_changed = TensorVariable._sync_if_inplace_mutation  # 2.13.0: for changes_known, for its replacement to call
 
 
 # 2.13.0: without it `x.shape` after `x.transpose_(0, 1)` would be the shape before it, if `x` is no input of a graph.
-# Dynamo looks at a changed tensor again only if the op has another tensor as an argument.
-def forms_known() -> AbstractContextManager[object]:
+# Dynamo looks at a changed tensor again only if the op has another tensor as an argument. And what `d = x.data` returns
+# after `d.add_(y)` would be another `x.data`, without the gradients of `y`.
+def changes_known() -> AbstractContextManager[object]:
     """While this context is active, Dynamo looks at each tensor again that an op has changed in place."""
 
     def look_again(x: TensorVariable, translator: Any, version: int | None, has_tensor: bool) -> None:
         _sync_if_changed(x, translator, version, True)
+        if x.requires_grad and isinstance(x.source, AttrSource) and x.source.member == "data":
+            x.source = None
 
     return mock.patch.object(TensorVariable, "_sync_if_inplace_mutation", look_again)
 
