@@ -44,8 +44,8 @@ def test_programs_are_of_all_kinds() -> None:
 
 @pytest.mark.parametrize("way", ["compile", "aot", "tt", "again", "sizes", "trace", "optimizer", "mesh", "mesh-eager"])
 def test_programs_agree_with_eager(way: str) -> None:
-    """`tt-torch fuzz` runs more programs. These programs show that each way works."""
-    records = [run_seed(seed, way, 6) for seed in range({"tt": 40, "mesh-eager": 12}.get(way, 6))]
+    """`tt-torch fuzz` runs more programs, also in CI. These programs show that each way works."""
+    records = [run_seed(seed, way, 6) for seed in range({"tt": 20, "mesh-eager": 8}.get(way, 4))]
     assert {record["verdict"] for record in records} <= set(check.NO_FINDING), records
     assert "match" in {record["verdict"] for record in records}
 
@@ -67,7 +67,7 @@ def test_programs_may_begin_with_samples_of_ops() -> None:
     assert len(calls) > 40
     values = torch.cat([x.flatten() for p in made for x in p.inputs.values() if x.dtype is torch.float32])
     assert values.isnan().any() and values.isinf().any() and (values.isfinite() & (values.abs() > 1e9)).any()
-    records = [run_seed(seed, "tt", 3, samples=True) for seed in range(20)]
+    records = [run_seed(seed, "tt", 3, samples=True) for seed in range(10)]
     assert {record["verdict"] for record in records} <= set(check.NO_FINDING), records
 
 
@@ -78,7 +78,7 @@ def test_programs_may_write_to_views_of_views() -> None:
     assert sum(bool(WRITES.search(text)) for text in texts) > len(texts) / 5
     shared = [len(p.inputs) > len({storage_of(x) for x in p.inputs.values()}) for p in made]
     assert 2 < sum(shared) < 30
-    records = [run_seed(seed, "tt", 10, views=True) for seed in range(20)]
+    records = [run_seed(seed, "tt", 10, views=True) for seed in range(10)]
     assert {record["verdict"] for record in records} <= set(check.NO_FINDING), records
 
 
