@@ -149,14 +149,15 @@ class Worker:
         return {**self.notes, "verdict": verdict, "error": error, "message": message}
 
     def _stderr(self) -> str:
-        with open(self.log.name, errors="replace") as file:
+        with open(self.log_name, errors="replace") as file:
             return file.read()[-_STDERR_CHARACTERS:].strip()
 
     def _spawn(self) -> None:
         self.stop()
-        self.log = tempfile.NamedTemporaryFile(prefix="tt_torch_sweep_", suffix=".log")  # noqa: SIM115
+        self.log = tempfile.TemporaryFile()  # noqa: SIM115 - without a name, nothing of it is left if we are killed
+        self.log_name = f"/proc/{os.getpid()}/fd/{self.log.fileno()}"
         self.connection, child = self.context.Pipe()
-        arguments = (child, self.limits, self.log.name)
+        arguments = (child, self.limits, self.log_name)
         # not a daemon, because daemons may not start processes
         self.process = self.context.Process(target=_serve, args=arguments)
         with _nameless_main():
