@@ -46,7 +46,7 @@ from tt_torch.dynamo.interface import is_tensor, layer_names, name_inputs, real_
 from tt_torch.dynamo.passes.promotion import promote
 from tt_torch.dynamo.passes.rewriting import as_function
 from tt_torch.dynamo.python_numbers import without_python_numbers
-from tt_torch.dynamo.shared_memory import in_strides_of_eager, share_strided, views_of_inputs
+from tt_torch.dynamo.shared_memory import memory_as_in_eager, views_of_inputs
 from tt_torch.dynamo.states import mark, states_of, written_inputs
 from tt_torch.dynamo.streams import around, without_streams
 from tt_torch.dynamo.strided_views import in_memory_of_eager
@@ -127,7 +127,7 @@ def _in_memory_of_eager(
         return _aot(gm, examples, options.compiler_config, options, observer)
 
     run = kept(gm, example_inputs, options, observer, compile_for)
-    return in_strides_of_eager(gm, share_strided(gm, run))
+    return memory_as_in_eager(gm, run)
 
 
 def _of_concrete_sizes(
@@ -140,7 +140,7 @@ def _of_concrete_sizes(
     except DataDependentOutputException:
         return _aot(gm, inputs, options.compiler_config, options, observer)
     run = _aot(gm, inputs, options.compiler_config, options, observer)
-    return in_strides_of_eager(gm, share_strided(gm, run))
+    return memory_as_in_eager(gm, run)
 
 
 @compiling()

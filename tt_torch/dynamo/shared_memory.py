@@ -73,7 +73,18 @@ def return_once(gm: GraphModule, seen: int) -> list[int | View | Reading]:
     return places
 
 
-def share_strided(gm: GraphModule, run: Function) -> Function:
+def memory_as_in_eager(gm: GraphModule, run: Function) -> Function:
+    """`run`, with results that share memory and have strides as in eager PyTorch.
+
+    If eager PyTorch itself runs a graph, its results are right. Then the examples may be wrong: those behind a dropout
+    that drops nothing do not know that an input has changed its form.
+    """
+    if isinstance(getattr(run, "__self__", None), GraphModule):
+        return run
+    return _in_strides_of_eager(gm, _share_strided(gm, run))
+
+
+def _share_strided(gm: GraphModule, run: Function) -> Function:
     """`run`, with results of `unfold`, `as_strided` and `diagonal` as views again; on the device they are copies.
 
     A result that shares the memory of another output becomes a view of that output. Otherwise its own elements share
@@ -143,7 +154,7 @@ def _strided_views(gm: GraphModule) -> dict[int, View | Reading]:
     return views
 
 
-def in_strides_of_eager(gm: GraphModule, run: Function) -> Function:
+def _in_strides_of_eager(gm: GraphModule, run: Function) -> Function:
     """`run`, with results in the strides that PyTorch's own ops give them.
 
     A decomposition may give other strides: `log_softmax` of a permuted tensor is dense in eager, and permuted when it
