@@ -81,6 +81,22 @@ def test_a_shape_is_read_after_it_has_changed() -> None:
         torch.testing.assert_close(run(x), function(x))
 
 
+def test_a_shape_is_read_by_another_name_of_the_tensor() -> None:
+    def widened(tensors: list[torch.Tensor]) -> None:
+        tensors[0].unsqueeze_(0)
+
+    def function(x: torch.Tensor) -> tuple[object, ...]:
+        y = x + 1
+        z = y.t_()
+        widened([z])
+        shapes = y.shape, y.dim(), z.stride()
+        y.squeeze_(0)
+        return y * 2, shapes, z.shape, z.is_contiguous()
+
+    x = torch.arange(6.0).reshape(2, 3)
+    torch.testing.assert_close(torch.compile(function, backend=tt_torch.backend)(x), function(x))
+
+
 def test_it_is_an_error_if_nothing_may_run_on_the_host() -> None:
     options = {"compiler_config": CompilerConfig(fallback="error")}
     with pytest.raises(BackendCompilerFailed, match=r"in place.* without `_`") as raised:

@@ -169,11 +169,30 @@ def changes_known() -> AbstractContextManager[object]:
     """While this context is active, Dynamo looks at each tensor again that an op has changed in place."""
 
     def look_again(x: TensorVariable, translator: Any, version: int | None, has_tensor: bool) -> None:
+        before = x.stride
         _sync_if_changed(x, translator, version, True)
+        if x.stride != before:
+            _look_at_other_names(x, translator)
         if x.requires_grad and isinstance(x.source, AttrSource) and x.source.member == "data":
             x.source = None
 
     return mock.patch.object(TensorVariable, "_sync_if_inplace_mutation", look_again)
+
+
+def _look_at_other_names(x: TensorVariable, translator: Any) -> None:
+    """After `w = v.t_()`, `v` and `w` are two variables of Dynamo for one tensor."""
+
+    def look(other: VariableTracker) -> None:
+        if isinstance(other, TensorVariable) and _example(other) is _example(x):
+            other.synchronize_attributes(translator)
+
+    while translator is not None:
+        VariableTracker.visit(look, [translator.stack, translator.symbolic_locals])
+        translator = translator.parent
+
+
+def _example(x: TensorVariable) -> object:
+    return x.proxy.node.meta.get("example_value", x)
 
 
 run_node = utils.run_node  # 2.13.0: the function that nodes_run_by replaces, for its replacement to call
