@@ -38,7 +38,7 @@ from tt_torch.driver.exported import examples_of, refusal, require_parts
 from tt_torch.driver.family import Family
 from tt_torch.driver.observer import Observer
 from tt_torch.driver.overlaps import overlapping
-from tt_torch.driver.package.saving import programs_of
+from tt_torch.driver.package.saving import flow_of, programs_of
 from tt_torch.driver.program import Program
 from tt_torch.driver.shards import has_shards
 from tt_torch.driver.weight_files import assign, weights_in
@@ -149,6 +149,8 @@ def compile_model(
         if sizes is not None:
             raise ConfigError("sizes", sizes, "None without dynamic_shapes")
         made = _compiled_for(model, signature, call, given, training)
+        if weights != "keep" and flow_of(made.compilation.program):
+            raise ConfigError("weights", weights, '"keep" for a model with a loop; tt_torch.release serves it')
         made.releases = weights != "keep"
         if isinstance(model, torch.nn.Module):
             assign(model, later)

@@ -21,6 +21,7 @@ from tt_torch.driver.devices import Device, devices_of
 from tt_torch.driver.exact_runner import ExactRunner
 from tt_torch.driver.executor import Executor
 from tt_torch.driver.graph_breaks import tell
+from tt_torch.driver.loops import calls_graphs, compile_loops
 from tt_torch.driver.observer import NOBODY, Observer, asked_for
 from tt_torch.driver.overlaps import once_per_overlap
 from tt_torch.driver.partition import HostProgram, compile_with_host_ops, wholly_on_host
@@ -376,6 +377,8 @@ def _runner(
         return observer.take_graph(program, roles, config)
     observer.graph(program)
     compiler = _Compiler(config, options, observer, devices_of(program, options))
+    if config.fallback == "error" and calls_graphs(program) and _is_plain(config, observer):
+        return compile_loops(program, roles, config, compiler.devices[0], observer)
     eager = as_function(program) if config.mesh_shape == (1, 1) else None  # the host cannot exchange values of chips
     plan = make_exact(program, strict=config.fallback == "strict-dtype", flag=observer.flag)
     if not plan.flagged:  # if the flag is false, the host repeats the call, and needs the inputs as they were

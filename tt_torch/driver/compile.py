@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -59,7 +59,7 @@ def compile_graph(
     ("BINARY"). `gm` is not changed. Raises UnsupportedOpError for an op without a rule, and StageError if a step fails.
     """
     dump = Dump(config, watch)
-    with _reported(report.ops_of(gm), dump.stem) as timings:
+    with reported(report.ops_of(gm), dump.stem) as timings:
         return _compiled(gm, kinds, config, timings, dump)
 
 
@@ -79,19 +79,33 @@ def _compiled(
     dump("FX", gm.graph)
     if config.compile_depth == CompileDepth.TORCH_FX:
         return compiled
+    module = stablehlo_of(gm, compiled.kinds, updates, config, timings, dump)
+    if config.compile_depth != CompileDepth.STABLEHLO:
+        compiled.binary = _finish(module, config, timings, dump)
+    return compiled
+
+
+def stablehlo_of(
+    gm: torch.fx.GraphModule,
+    kinds: Sequence[str],
+    updates: Mapping[int, int],
+    config: CompilerConfig,
+    timings: pipeline.Timings,
+    dump: Dump,
+) -> ir.Module:
+    """The StableHLO of a graph after our passes. `kinds` are the roles of its placeholders; for `updates` see
+    import_graph."""
     context = timings.measure("context", context_to_compile)
-    module = timings.measure("import-fx", lambda: import_graph(gm.graph, context, compiled.kinds, updates))
+    module = timings.measure("import-fx", lambda: import_graph(gm.graph, context, kinds, updates))
     if math.prod(config.mesh_shape) > 1:
         set_mesh(module, config.mesh_shape)
     if config.names_layers:
-        write_names(module, *_layer_names(gm.graph, compiled.kinds))
+        write_names(module, *_layer_names(gm.graph, kinds))
     if config.dtype == "bf16" and config.compiler == "tt-torch":  # tt-mlir does not know this note
         keep_float32(module, [n.name for n in gm.graph.nodes if str(n.meta.get("original_aten")) in IN_FLOAT32])
     dump("TORCH", module)
     _lower(module, ["STABLEHLO"], config, timings, dump)
-    if config.compile_depth != CompileDepth.STABLEHLO:
-        compiled.binary = _finish(module, config, timings, dump)
-    return compiled
+    return module
 
 
 def _layer_names(graph: torch.fx.Graph, kinds: Sequence[str]) -> tuple[dict[str, str], list[str]]:
@@ -102,7 +116,7 @@ def _layer_names(graph: torch.fx.Graph, kinds: Sequence[str]) -> tuple[dict[str,
 
 
 @contextmanager
-def _reported(ops: int, name: str) -> Iterator[pipeline.Timings]:
+def reported(ops: int, name: str) -> Iterator[pipeline.Timings]:
     """Timings that the line on the terminal follows, and that go to the report at the end, also after an error."""
     now, timings = report.running(), pipeline.Timings()
     now.name, now.ops, now.steps = name, ops, timings.steps
@@ -124,7 +138,7 @@ def compile_module(module: ir.Module, config: CompilerConfig, watch: Watch | Non
     dump = Dump(config, watch)
     if config.mesh_shape not in ((1, 1), mesh_of(module)):
         raise ConfigError("mesh_shape", config.mesh_shape, f"{mesh_of(module)}, the mesh of the module")
-    with report.compiling(), _reported(len(block(main(module)).operations), dump.stem) as timings:
+    with report.compiling(), reported(len(block(main(module)).operations), dump.stem) as timings:
         return _finish(module, config, timings, dump)
 
 

@@ -15,7 +15,7 @@ from tt_torch.driver.executor import Executor
 from tt_torch.driver.family import Family
 from tt_torch.driver.package import contents
 from tt_torch.driver.package.loading import LoadedModel, unpickled
-from tt_torch.driver.package.saving import package_of
+from tt_torch.driver.package.saving import flow_of, package_of
 from tt_torch.driver.releasing import release
 from tt_torch.dynamo.types import Argument, Function, Result
 from tt_torch.errors import InexactError, PackagingError
@@ -64,12 +64,19 @@ class CompiledModel(_Packable):
 
     def __init__(self, compilation: Compilation, function: Function, executor: Executor) -> None:
         super().__init__([compilation], None, executor.device)
-        self.compilation, self._function, self.executor = compilation, function, executor
+        self.compilation, self._function, self._executor = compilation, function, executor
         self.releases = False  # whether the next call on the device releases the weights
 
     @property
+    def executor(self) -> Executor:
+        """Runs the program. Raises PackagingError for a model with a loop, which has several programs."""
+        if flow_of(self.compilation.program):
+            raise PackagingError("the model has a loop, so it has several programs; a .ttpkg file holds all of them")
+        return self._executor
+
+    @property
     def binary(self) -> bytes:
-        """The content of the `.ttnn` file."""
+        """The content of the `.ttnn` file. Raises PackagingError for a model with a loop."""
         return self.executor.binary
 
     def save(self, path: str | Path, weights: bool = True) -> None:

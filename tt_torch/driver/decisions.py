@@ -124,10 +124,10 @@ def compile_decisions(outer: GraphModule, roles: Sequence[str], compile_body: Co
         form = FORMS[node.target](node)
         if not all(isinstance(x, Node) and isinstance(x.meta["val"], torch.Tensor) for x in form.changing):
             continue
-        graphs = [_with_tuple(outer.get_submodule(part.target)) for part in form.graphs]
+        graphs = [with_tuple(outer.get_submodule(part.target)) for part in form.graphs]
         for graph in graphs:
-            _write_numbers(graph.graph, form.operands)
-        if not all(map(_returns_tensors, graphs)):
+            write_numbers(graph.graph, form.operands)
+        if not all(map(returns_tensors, graphs)):
             continue
         read = [x for x in form.read if isinstance(x, Node)]
         made[node.name] = _compiled(node, graphs, [kinds.get(x, "input") for x in read], compile_body)
@@ -166,7 +166,7 @@ def _of_cond(node: Node) -> Form:
 FORMS: dict[object, Callable[[Node], Form]] = {while_loop: _of_loop, cond: _of_cond}
 
 
-def _write_numbers(graph: Graph, operands: Sequence[Argument]) -> None:
+def write_numbers(graph: Graph, operands: Sequence[Argument]) -> None:
     """Replaces the inputs of a graph that are numbers by these numbers."""
     for placeholder, number in zip(graph.find_nodes(op="placeholder"), operands, strict=True):
         if isinstance(number, Node):
@@ -189,7 +189,7 @@ def _compiled(node: Node, graphs: Sequence[GraphModule], kinds: list[str], compi
     return Loop(condition, body, carried, kinds)
 
 
-def _with_tuple(graph: GraphModule) -> GraphModule:
+def with_tuple(graph: GraphModule) -> GraphModule:
     """A copy of a graph that returns a tuple, also for a single result. Eager PyTorch still needs the graph itself."""
     graph = copied(graph)
     output = graph.graph.output_node()
@@ -198,7 +198,7 @@ def _with_tuple(graph: GraphModule) -> GraphModule:
     return graph
 
 
-def _returns_tensors(graph: GraphModule) -> bool:
+def returns_tensors(graph: GraphModule) -> bool:
     results = graph.graph.output_node().args[0]
     return all(isinstance(x, Node) and isinstance(x.meta.get("val"), torch.Tensor) for x in results)
 

@@ -10,14 +10,13 @@ import torch
 
 from tt_torch import user_code
 from tt_torch.driver.program import Runner
+from tt_torch.dynamo.calls import OUT_OF_RANGE
 from tt_torch.dynamo.exactness.interval import Interval, of_values
 from tt_torch.dynamo.exactness.limits import Limit, Plan
 from tt_torch.dynamo.types import Function
 from tt_torch.errors import InexactError, KernelError, add_note
 from tt_torch.torch_private.distributed import of_all_chips
 from tt_torch.torch_private.tensors import version
-
-OUT_OF_RANGE = "a float does not fit into the integer that it becomes, or an index is out of range"
 
 
 class ExactnessWarning(UserWarning):
@@ -54,6 +53,10 @@ class ExactRunner:
         except KernelError as error:
             self._raise_as_eager(inputs, error)
             raise
+        except InexactError as error:
+            if self.eager is None:
+                raise
+            return self._on_host(inputs, str(error))
         if not self.plan.flagged:
             return results
         if not _holds(results[-1]):

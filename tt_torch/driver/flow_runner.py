@@ -11,8 +11,9 @@ import torch
 
 from tt_torch.driver.executor import Executor, eager_device
 from tt_torch.driver.host_functions import FUNCTIONS
+from tt_torch.dynamo.calls import Check, passed
 from tt_torch.errors import KernelError, PackageError
-from tt_torch.flow import Branch, Flow, HostCall, Loop, Run, Step
+from tt_torch.flow import MAIN, Branch, Flow, HostCall, Loop, Run, Step
 
 # What a function of the host raises for operands or options that a file should not have.
 FAILURES = (
@@ -74,6 +75,18 @@ class FlowRunner:
                 values[position] = new
             step += 1
         return [values[position] for position in loop.changed]
+
+
+class CheckedRunner:
+    """Runs programs of a graph, and passes their last results to checks, which may raise an error. `flow` says when the
+    programs run; None if there is only one."""
+
+    def __init__(self, flow: Flow | None, executors: Mapping[str, Executor], checks: Sequence[Check]) -> None:
+        self.flow, self.executors, self.checks = flow, executors, checks
+        self._run = FlowRunner(flow, executors) if flow else executors[MAIN]
+
+    def __call__(self, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        return passed(self._run(inputs), self.checks)
 
 
 def on_host(step: HostCall, given: Sequence[torch.Tensor]) -> list[torch.Tensor]:

@@ -125,16 +125,12 @@ def packaged_module(
         )
     types, results = input_types(module), [(tuple(x.type.shape), _dtype(x)) for x in returned(module)]
     mesh, placed = mesh_of(module.operation), shardings_of(module)
-    wide = _prepare_wide(module, exact)
+    wide = prepare_wide(module, exact)
     roles = argument_kinds(main(module))[: len(names)] + ["parameter"] * len(weights)
     with module.context:
         mark_arguments(main(module), roles)
     _name_layers(module, [*names, *weights], roles, config)
-    flow, modules = split(module)
-    _report(flow, config, exact)
-    if MAIN not in modules:
-        tell_nameless(config)
-    programs = {name: _compiled(each, config) for name, each in modules.items()}
+    flow, programs = compile_steps(module, config, exact)
     if MAIN in programs:
         results = _static(programs[MAIN].binary, results)
     if placed:
@@ -153,7 +149,16 @@ def packaged_module(
     return Package([manifest], tensors)
 
 
-def _prepare_wide(module: ir.Module, exact: bool) -> list[str]:
+def compile_steps(module: ir.Module, config: CompilerConfig, exact: bool) -> tuple[Flow, dict[str, CompiledProgram]]:
+    """The flow of a module, which is changed on the way, and its programs. For `exact`, see `packaged_module`."""
+    flow, modules = split(module)
+    _report(flow, config, exact)
+    if MAIN not in modules:
+        tell_nameless(config)
+    return flow, {name: _compiled(each, config) for name, each in modules.items()}
+
+
+def prepare_wide(module: ir.Module, exact: bool) -> list[str]:
     """Chooses the ops of the host for 64-bit integers, and returns the nodes that a check can name. Warns of float64 as
     for models of PyTorch, unless this is the second form."""
     place_wide_integers(module, exact)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any, TypeAlias
 
@@ -15,6 +15,7 @@ from tt_torch.torch_private.tensors import root_of
 Argument: TypeAlias = Any  # of a graph: a tensor or a number
 Result: TypeAlias = Any  # of a graph: a tensor, a number or None
 INTEGERS = -(2**31), 2**31  # the range of seeds
+OUT_OF_RANGE = "a float does not fit into the integer that it becomes, or an index is out of range"
 
 
 def require_in_32_bits(number: torch.Tensor, *nodes: str) -> None:
@@ -28,8 +29,18 @@ def require_in_32_bits(number: torch.Tensor, *nodes: str) -> None:
         raise InexactError(f"the device would not compute this call exactly: {what}")
 
 
+def require_in_range(flag: torch.Tensor) -> None:
+    """Raises InexactError if the flag of a program with loops is false."""
+    if not flag.all():
+        raise InexactError(f"the device would not compute this call exactly: {OUT_OF_RANGE}")
+
+
 # What checks values on the host: an op of eager PyTorch or a function of ours. Its name is that in files.
-CHECKS = {torch.ops.aten._linalg_check_errors.default: "_linalg_check_errors", require_in_32_bits: "in_32_bits"}
+CHECKS = {
+    torch.ops.aten._linalg_check_errors.default: "_linalg_check_errors",
+    require_in_32_bits: "in_32_bits",
+    require_in_range: "in_range",
+}
 
 
 @dataclass(frozen=True)
@@ -133,6 +144,14 @@ class Interface:
     complex_outputs: list[int]
     strides: dict[int, tuple[int, ...]]  # of results with gaps in memory, or with elements that share memory
     places: list[int | View | Reading]  # where each output that is a tensor is among the results
+
+    def with_results(self, count: int) -> Interface:
+        """The interface of a program that has `count` more results, which are results of the graph, too."""
+        own = [place if isinstance(place, int) else place.result for place in self.places]
+        first = max(own, default=-1) + 1
+        return replace(
+            self, outputs=[*self.outputs, *[...] * count], places=[*self.places, *range(first, first + count)]
+        )
 
     def arguments(self, inputs: Sequence[Argument]) -> list[torch.Tensor]:
         """The inputs of the program: the graph's tensors, complex ones as real pairs, and new int32 seeds (ops, 2)."""

@@ -3,6 +3,7 @@
 torch-mlir knows none of these ops, so each op crosses it as a call of a function without a body. In StableHLO, an op of
 the user is a `custom_call` of `TARGET`. Its `backend_config` has the op and its arguments in the wire's form. An op of
 `torch.ops.tt` is the custom call that tt-mlir knows. A collective becomes an op of StableHLO: stablehlo/collectives.py.
+So does an op that calls graphs: graph_calls.py.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from torch.fx import Graph, Node
 from torch.fx.node import map_arg
 from torch_mlir import ir
 
-from tt_torch.dynamo import mesh_ops
+from tt_torch.dynamo import graph_calls, mesh_ops
 from tt_torch.dynamo.passes.rewriting import arguments, user_line
 from tt_torch.errors import UnsupportedOpError
 from tt_torch.extending import registry
@@ -45,10 +46,13 @@ def calls(graph: Graph) -> list[CustomCall]:
 
 
 def _is_custom(node: Node) -> bool:
-    return node.target in CALLS or node.target in mesh_ops.OPS or registry.is_registered(node.target)
+    ours = node.target in CALLS or node.target in mesh_ops.OPS or graph_calls.is_call(node.target)
+    return ours or registry.is_registered(node.target)
 
 
 def _call(node: Node) -> CustomCall:
+    if graph_calls.is_call(node.target):
+        return CustomCall(graph_calls.TARGET, {"backend_config": str(node.kwargs["number"])})
     if node.target in mesh_ops.OPS:
         target = schema(node.target).name.replace("::", ".")
         return CustomCall(target, {"mhlo.frontend_attributes": dict(node.kwargs)}, (0,))

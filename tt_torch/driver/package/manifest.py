@@ -221,8 +221,8 @@ def _flow(data: Json, manifest: Manifest) -> Flow:
     for step in flow.all_steps():
         if isinstance(step, HostCall):
             require_known(step)
-    form, results = (flow.inputs, len(flow.results)), len(manifest.places) + len(manifest.checks)
-    require(form == (len(manifest.interface.inputs), results), "the flow has other inputs or results")
+    inputs = len(manifest.interface.inputs) + bool(manifest.interface.seeds)
+    require(flow.inputs == inputs, "the flow has other inputs")
     return flow
 
 

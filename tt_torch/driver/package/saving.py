@@ -15,6 +15,7 @@ from tt_torch.driver.compilation import Compilation, Input, by_itself, inputs_of
 from tt_torch.driver.exact_runner import ExactRunner
 from tt_torch.driver.executor import CompiledProgram, Executor
 from tt_torch.driver.family import Family
+from tt_torch.driver.flow_runner import CheckedRunner
 from tt_torch.driver.package.contents import Package, separate
 from tt_torch.driver.package.manifest import (
     BACKWARD,
@@ -37,7 +38,7 @@ from tt_torch.dynamo.calls import Interface
 from tt_torch.dynamo.idle_dropout import without_idle_dropout
 from tt_torch.dynamo.tracing import tracing_for_device
 from tt_torch.errors import PackagingError
-from tt_torch.flow import MAIN
+from tt_torch.flow import MAIN, Flow
 from tt_torch.torch_private.aot import memory_of_outputs, results_with_gradients
 from tt_torch.torch_private.capture import captured
 from tt_torch.torch_private.dynamo import STREAM_OPS
@@ -72,11 +73,13 @@ def _member(made: Compilation, weights: bool, prefix: str) -> tuple[Manifest, di
     returned = {name: x for name, x in weights_of(made.model).items() if name in weights_in(result)}
     kept = (_all(made.model) if made.backward else {}) | returned | _used(inputs)
     manifest = _manifest(made, inputs, programs, kept, places, result)
-    if programs[MAIN].compiled.is_for_mesh:
+    if any(executor.compiled.is_for_mesh for executor in programs.values()):
         outputs = _outputs(made.capture.graph)[: len(places)]
         manifest = on_mesh(manifest, made, given, outputs, programs)
     tensors = tensors_of(programs, prefix)
     if made.backward:
+        if flow_of(made.backward):
+            raise PackagingError("the backward pass has a loop, and a package has one program for it")
         backward = _programs(made.backward)
         parameters = _parameters(kept, {inputs[i].name for i in made.trained})
         training = _training(made, Graph(**graph_fields(made.backward, backward)), parameters)
@@ -131,11 +134,20 @@ def _checkpoint(model: object) -> set[str]:
 def programs_of(program: Program) -> dict[str, Executor] | None:
     """The programs that run a graph, by their names in files; None if something else runs it, or a part of it."""
     runner = program.runner
+    if isinstance(runner, ExactRunner) and isinstance(runner.runner, CheckedRunner):
+        return dict(runner.runner.executors)
     if not isinstance(runner, ExactRunner) or not isinstance(runner.runner, Executor):
         return None
     if runner.check is not None and not isinstance(runner.check, Executor):
         return None
     return {MAIN: runner.runner} | ({CHECK: runner.check} if runner.check else {})
+
+
+def flow_of(program: Program) -> Flow | None:
+    """When the programs of a graph run; None if there is one program."""
+    runner = program.runner
+    is_checked = isinstance(runner, ExactRunner) and isinstance(runner.runner, CheckedRunner)
+    return runner.runner.flow if is_checked else None
 
 
 def tensors_of(programs: Mapping[str, Executor], prefix: str = "") -> dict[str, torch.Tensor]:
@@ -151,10 +163,11 @@ def graph_fields(program: Program, programs: Mapping[str, Executor]) -> dict[str
     """The fields of a Graph, for a program that these programs run."""
     runner = program.runner
     assert isinstance(runner, ExactRunner)
+    more = runner.runner.checks if isinstance(runner.runner, CheckedRunner) else []
     return {
-        "interface": program.interface,
+        "interface": program.interface.with_results(len(more)),
         "views": program.views,
-        "checks": program.checks,
+        "checks": [*program.checks, *more],
         "limits": runner.plan.limits,
         "checked": runner.plan.checked,
         "resident": sorted(runner.resident),
@@ -182,6 +195,7 @@ def _manifest(
         places=places,
         result=result,
         versions={name: version(name) for name in ("tt-torch", "torch")},
+        flow=flow_of(made.program),
     )
 
 

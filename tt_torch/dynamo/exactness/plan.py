@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import reduce
 
 import torch
@@ -10,7 +10,7 @@ from torch.fx import Graph, GraphModule, Node
 
 from tt_torch import user_code
 from tt_torch.dynamo import facts
-from tt_torch.dynamo.exactness.analysis import Analysis, Raw
+from tt_torch.dynamo.exactness.analysis import LEVELS, Analysis, Raw
 from tt_torch.dynamo.exactness.interval import Interval
 from tt_torch.dynamo.exactness.limits import Plan
 from tt_torch.dynamo.facts import Fact
@@ -52,6 +52,14 @@ def make_exact(gm: GraphModule, strict: bool, flag: bool = True) -> Plan:
         plan.checked = _drop_unused_inputs(plan.check.graph)
         _keep_outputs(gm.graph, slice(-1))
     return plan
+
+
+def check_ranges(gm: GraphModule, flags: Sequence[Node]) -> bool:
+    """Adds an output that is true if all `flags` are, if floats fit into the integers that they become, and if indices
+    are in range. Returns whether there is such an output. Others check that integers stay within 32 bits."""
+    analysis, most = Analysis(gm), LEVELS[0]
+    limits = dict.fromkeys([*analysis.inputs, *analysis.unknown_casts], most)
+    return _add_flag(gm, dict.fromkeys(analysis.unknown_casts, most), analysis.raw(limits), flags)
 
 
 def _keep_outputs(graph: Graph, kept: slice) -> None:
@@ -151,11 +159,11 @@ def _looked_up(a: Arguments) -> list[tuple[Node, int]]:
     return [(i, size) for i, size in zip(a["indices"], value(a["self"]).shape, strict=False) if i is not None]
 
 
-def _add_flag(gm: GraphModule, casts: Mapping[Node, int], raw: Raw) -> bool:
-    """Adds an output that is true if all checks are true. Returns whether there are checks."""
+def _add_flag(gm: GraphModule, casts: Mapping[Node, int], raw: Raw, flags: Sequence[Node] = ()) -> bool:
+    """Adds an output that is true if all checks and flags are true. Returns whether there are any."""
     (output,) = (n for n in gm.graph.nodes if n.op == "output")
     with gm.graph.inserting_before(output):
-        checks = _checks(gm, casts, raw)
+        checks = [*_checks(gm, casts, raw), *flags]
         if not checks:
             return False
         flag = reduce(lambda a, b: call(a, aten.logical_and.default, a, b), checks)

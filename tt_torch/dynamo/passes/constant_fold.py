@@ -10,7 +10,7 @@ import operator
 import torch
 from torch.fx import GraphModule, Node
 
-from tt_torch.dynamo import facts
+from tt_torch.dynamo import facts, graph_calls
 from tt_torch.dynamo.facts import Fact
 from tt_torch.dynamo.scalars import number_in
 from tt_torch.dynamo.types import Argument, Result
@@ -71,6 +71,8 @@ def _foldable(node: Node, values: dict[Node, Result]) -> bool:
     if node.target is operator.getitem:
         return True
     if not isinstance(node.target, OpOverload) or facts.of(node.target) & (Fact.DRAWS | Fact.EXCHANGES):
+        return False
+    if graph_calls.is_call(node.target):
         return False
     found = node.meta.get("val")
     results = found if isinstance(found, (list, tuple)) else [found]
