@@ -18,7 +18,7 @@ from torch.fx.traceback import preserve_node_meta
 from tt_torch.dynamo.decompositions.random import SEED
 from tt_torch.dynamo.passes.rewriting import fake_inputs
 from tt_torch.dynamo.types import Argument, Arguments, Decompositions, Result, Target
-from tt_torch.torch_private.ops import HigherOrderOperator, cond, is_random, math_attention
+from tt_torch.torch_private.ops import HigherOrderOperator, cond, is_random, math_attention, while_loop
 from tt_torch.torch_private.tensors import FakeTensorMode, detect_fake_mode
 from tt_torch.torch_private.tracing import make_fx
 from tt_torch.torch_private.trees import tree_map
@@ -80,6 +80,11 @@ class _Callable:
     def __call__(self, *args: Tensor) -> Results:
         return _WrittenOut(self.graph).run(*args)
 
+    def results(self) -> Results:
+        """The values of the results in the trace of the graph, which have no elements."""
+        found = self.graph.graph.output_node().args[0]
+        return [node.meta["val"] for node in found]
+
     def is_pure(self) -> bool:
         """Whether a call has no effect apart from its results. Drawing random numbers does not count as an effect."""
         # this graph, and the graphs that its ops call
@@ -108,14 +113,37 @@ def _map(function: _Callable, xs: Sequence[Tensor], others: Sequence[Tensor]) ->
 def _scan(function: _Callable, carried: Sequence[Tensor], xs: Sequence[Tensor], others: Sequence[Tensor]) -> Results:
     """`function` takes the carried tensors, a row of each of `xs`, and the others. It returns the carried tensors and a
     row of each result."""
-    if not 0 < len(xs[0]) <= MOST_STEPS:
+    if not len(xs[0]):
         return NotImplemented
+    if len(xs[0]) > MOST_STEPS:
+        return _as_loop(function, carried, xs, others)
     rows: list[Results] = []
     for i in range(len(xs[0])):
         results = function(*carried, *(x[i] for x in xs), *others)
         carried, made = results[: len(carried)], results[len(carried) :]
         rows.append(made)
     return [*carried, *(torch.stack(column) for column in zip(*rows, strict=True))]
+
+
+def _as_loop(
+    function: _Callable, carried: Sequence[Tensor], xs: Sequence[Tensor], others: Sequence[Tensor]
+) -> Results:
+    """A long scan as a `while_loop`, which also carries the number of the step, and the rows of all steps."""
+    steps, count = len(xs[0]), len(carried)
+    made = function.results()[count:]
+    rows = [torch.zeros(steps, *x.shape, dtype=x.dtype, device=x.device) for x in made]
+
+    def body(i: Tensor, *values: Tensor) -> Results:
+        given, others = values[: count + len(made)], values[count + len(made) :]
+        row = [x.index_select(0, i.reshape(1)).squeeze(0) for x in others[: len(xs)]]
+        results = function(*given[:count], *row, *others[len(xs) :])
+        here = [(torch.arange(steps, device=x.device) == i).reshape(-1, *[1] * (x.dim() - 1)) for x in given[count:]]
+        new = [torch.where(at, y, x) for at, y, x in zip(here, results[count:], given[count:], strict=True)]
+        return [i + 1, *(x.clone() for x in results[:count]), *new]
+
+    start = [torch.zeros((), dtype=torch.int64, device=xs[0].device), *carried, *rows]
+    results: Results = while_loop(lambda i, *values: i < steps, body, tuple(start), (*xs, *others))
+    return results[1:]
 
 
 def _invoke(function: _Callable, identifier: str, *operands: Tensor) -> Results:

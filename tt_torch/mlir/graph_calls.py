@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import reduce
 
-import numpy as np
 import torch
 from torch_mlir import ir
 
@@ -38,12 +37,11 @@ def write_constants(module: ir.Module, tensors: Sequence[torch.Tensor]) -> None:
 
 
 def _constant(kind: ir.RankedTensorType, tensor: torch.Tensor) -> Value:
+    if not tensor.numel():  # it may be fake
+        tensor = torch.empty(tensor.shape, dtype=tensor.dtype)
     if tensor.dtype is torch.bfloat16:  # NumPy lacks it
         wide = ir.RankedTensorType.get(kind.shape, ir.F32Type.get())
         return make("convert", kind, constant(wide, tensor.float().numpy()))
-    if tensor.dtype is torch.bool:
-        bits = np.packbits(tensor.numpy(), axis=None, bitorder="little")
-        return make("constant", kind, value=ir.DenseElementsAttr.get(bits, type=kind, shape=list(kind.shape)))
     return constant(kind, tensor.numpy())
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,6 +19,7 @@ from tt_torch.mlir.context import describe
 from tt_torch.mlir.functions import block, captured_by, nested
 from tt_torch.mlir.stablehlo import attrs
 from tt_torch.mlir.stablehlo.build import constant
+from tt_torch.mlir.stablehlo.normalize import CONSTANTS, element_name, short_name
 from tt_torch.mlir.types import Function, Op, Value
 
 MOST_OPS = 8192  # of all steps together; a program of 1,000 ops takes about a second to compile
@@ -126,12 +128,13 @@ def _scalar(value: Value, known: dict[Value, Scalar | None]) -> Scalar:
 def _computed(value: Value, known: dict[Value, Scalar | None]) -> Scalar:
     if isinstance(value, ir.BlockArgument):
         raise _Unknown("an argument")
-    op, kind = value.owner, value.type
-    name = op.name.removeprefix("stablehlo.")
-    dtype = _DTYPES.get(str(kind.element_type)) if isinstance(kind, ir.RankedTensorType) and not kind.shape else None
-    if dtype is None or name not in (*_SCALARS, "compare", "constant", "convert", "reshape"):
+    op, kind = value.owner.operation, value.type
+    name = short_name(op)
+    has_one = isinstance(kind, ir.RankedTensorType) and kind.has_static_shape and prod(kind.shape) == 1
+    dtype = _DTYPES.get(element_name(value)) if has_one else None
+    if dtype is None or op.name not in CONSTANTS and name not in (*_SCALARS, "compare", "convert", "reshape"):
         raise _Unknown(op.name)
-    if name == "constant":
+    if op.name in CONSTANTS:
         return np.asarray(attrs.elements(op.attributes["value"])).astype(dtype).reshape(())
     operands = [_scalar(x, known) for x in op.operands]
     if name == "compare":

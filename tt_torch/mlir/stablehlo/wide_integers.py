@@ -120,9 +120,9 @@ def bound_counters(condition: ir.Block, body: ir.Block, known: dict[Value, Inter
     arguments, rest = list(condition.arguments), [last.operands[0]]
     while rest:
         op = rest.pop().owner
-        if isinstance(op, ir.Block) or op.name not in ("stablehlo.and", "stablehlo.compare"):
+        if isinstance(op, ir.Block) or short_name(op) not in ("and", "compare", "reshape"):
             continue
-        if op.name == "stablehlo.and":
+        if short_name(op) != "compare":
             rest += op.operands
         elif attrs.direction(op) == "LT" and op.operands[0] in arguments:
             counter, end = op.operands
