@@ -131,7 +131,7 @@ class CompiledFamily(_Packable):
 
     def __init__(self, family: Family, members: Sequence[CompiledModel]) -> None:
         compilations = [member.compilation for member in members]
-        super().__init__(compilations, family, members[0].executor.device)
+        super().__init__(compilations, family, members[0]._device)
         self.family, self.members = family, members
 
     def save(self, path: str | Path, weights: bool = True) -> None:

@@ -1,8 +1,8 @@
-"""Compiles a graph that calls graphs, such as `while_loop`, ahead of time: it becomes programs, and a flow between them.
+"""Compiles a graph with ops that call graphs, such as `while_loop`, if no op may run in eager PyTorch.
 
 The whole graph becomes one StableHLO module with loops and branches. This module is compiled as those of other
-front-ends: the host decides how often a loop runs, if that is not known. `decisions.py` is for `torch.compile`, in which
-a part of the graph may run in eager PyTorch.
+front-ends: it becomes device programs, and a flow between them. The host decides how often a loop runs, if that is not
+known. If ops may run in eager PyTorch, `decisions.py` compiles such a graph.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import torch
 from torch.fx import GraphModule, Node
 from torch_mlir import ir
 
-from tt_torch.config import CompilerConfig
+from tt_torch.config import CompileDepth, CompilerConfig
 from tt_torch.driver import report
 from tt_torch.driver.compile import Dump, reported, stablehlo_of
 from tt_torch.driver.decisions import FORMS, returns_tensors, with_tuple, write_numbers
@@ -58,23 +58,28 @@ def compile_loops(
     Raises UnsupportedOpError for an op that the device lacks, and for what a graph that is called cannot have: Python
     numbers that change, random numbers, complex numbers and checks of the host.
     """
-    eager, part = as_function(program), _part(copied(program))
+    eager, part, depth = as_function(program), _part(copied(program)), config.compile_depth
+    plan, resident = Plan(_limits(program)), [i for i, role in enumerate(roles) if role != "input"]
+    stopped = ExactRunner(lambda inputs: eager(*inputs), eager, plan, resident)  # below EXECUTE, the CPU computes
     dump = Dump(config, observer.reached)
     with report.compiling(), reported(report.ops_of(program), dump.stem) as timings:
         module = _module(part, roles, config, timings, dump)
+    if depth <= CompileDepth.STABLEHLO:
+        return stopped
     checks = [Check(CHECKS[require_in_range], (), {})] if part.flagged else []
     if wide := prepare_wide(module, False):
         checks.append(Check(CHECKS[require_in_32_bits], tuple(wide), {}))
     with module.context:
         mark_arguments(main(module), roles)
     flow, programs = compile_steps(module, config, False)
+    if depth < CompileDepth.EXECUTE:
+        return stopped
     executors = {name: Executor(compiled, device) for name, compiled in programs.items()}
     for executor in executors.values():
         observer.executor(executor)
     runner = CheckedRunner(None if MAIN in programs else flow, executors, checks)
     observer.compiled(program, roles, runner)
-    resident = [i for i, role in enumerate(roles) if role != "input"]
-    return ExactRunner(runner, eager, Plan(_limits(program)), resident)
+    return ExactRunner(runner, eager, plan, resident)
 
 
 def _limits(program: GraphModule) -> dict[int, Limit]:
@@ -112,7 +117,6 @@ def _part(gm: GraphModule) -> _Part:
         calls.append(graph_calls.GraphCall(node.target is while_loop, len(results)))
         called.append(parts)
         flags += _replace(node, form.read, next(numbers), results, any(part.flagged for part in parts))
-    gm.graph.eliminate_dead_code()
     return _Part(gm, calls, called, check_ranges(gm, flags))
 
 

@@ -125,9 +125,7 @@ def _scan(function: _Callable, carried: Sequence[Tensor], xs: Sequence[Tensor], 
     return [*carried, *(torch.stack(column) for column in zip(*rows, strict=True))]
 
 
-def _as_loop(
-    function: _Callable, carried: Sequence[Tensor], xs: Sequence[Tensor], others: Sequence[Tensor]
-) -> Results:
+def _as_loop(function: _Callable, carried: Sequence[Tensor], xs: Sequence[Tensor], others: Sequence[Tensor]) -> Results:
     """A long scan as a `while_loop`, which also carries the number of the step, and the rows of all steps."""
     steps, count = len(xs[0]), len(carried)
     made = function.results()[count:]

@@ -1,7 +1,7 @@
 """Ops that call graphs, such as `while_loop`, in a graph that becomes one StableHLO module.
 
-torch-mlir does not lower these ops. Each of them crosses it as a call with a number, and `mlir/graph_calls.py` writes the
-loop or the branch of this number in its place.
+torch-mlir does not lower these ops. Each of them crosses it as a call with a number, and `mlir/graph_calls.py` writes
+the loop or the branch of this number in its place.
 """
 
 from __future__ import annotations

@@ -14,12 +14,12 @@ from torch_mlir import ir
 
 from tt_torch.mlir import ods
 from tt_torch.mlir.functions import block, call, main, returned
+from tt_torch.mlir.graph_calls import add_function
 from tt_torch.mlir.onnx_casts import outline_node
 from tt_torch.mlir.onnx_corrections import Known, known_values, refill, refused
 from tt_torch.mlir.onnx_folding import constant, first_result, graphs, reads
 from tt_torch.mlir.stablehlo.build import compared, make, reshaped
 from tt_torch.mlir.stablehlo.build import constant as constant_of
-from tt_torch.mlir.stablehlo.flatten import inline_calls
 from tt_torch.mlir.user_ops import CustomCall, is_call
 
 if TYPE_CHECKING:
@@ -174,20 +174,7 @@ def write_loops(module: ir.Module, loops: Sequence[Loop], bodies: Sequence[ir.Mo
                 what = f"its body makes {', '.join(changed)} of {', '.join(map(str, carried))}"
                 raise refused(loop.node, f"{what}; the carried values must keep their shapes and types")
             with ir.InsertionPoint(op), op.location:
-                _write_loop(op, _function(module, body, f"loop{number}"), carried)
-
-
-def _function(module: ir.Module, body: ir.Module, name: str) -> str:
-    """The name of a new function of the module, which computes what the program of another module does."""
-    inline_calls(body, lambda op: False)
-    text = body.operation.get_asm(enable_debug_info=True, print_generic_op_form=True)
-    copy = ir.Module.parse(text, module.context)
-    main(copy).attributes["sym_name"] = ir.StringAttr.get(name)
-    (function,) = (f for f in copy.body.operations if f.operation.name == "func.func" and f.name.value == name)
-    function.attributes["sym_visibility"] = ir.StringAttr.get("private")
-    with ir.InsertionPoint(module.body):
-        function.operation.clone()
-    return name
+                _write_loop(op, add_function(module, body, f"loop{number}"), carried)
 
 
 def _write_loop(op: ir.Operation, function: str, carried: Sequence[ir.Type]) -> None:

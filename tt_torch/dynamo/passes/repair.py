@@ -193,8 +193,8 @@ def refusal(node: Node) -> str:
     """The reason why an op has no form on the device; "" if it may have one."""
     if node.target is while_loop:
         return (
-            "the host decides how often its body runs, so it cannot be part of one device program; torch.compile runs "
-            "it, and packages of compile_onnx, compile_stablehlo and tt_torch.jax.compile have such loops"
+            "the host decides how often its body runs, so it cannot be part of one device program; a mesh, device_map, "
+            "and options that watch or replace single ops need one"
         )
     if str(node.target) == GRADIENT_OF_LOOP:
         return f"it is the gradient of a while_loop, which has no number of steps; {INSTEAD}"

@@ -132,7 +132,7 @@ def _computed(value: Value, known: dict[Value, Scalar | None]) -> Scalar:
     name = short_name(op)
     has_one = isinstance(kind, ir.RankedTensorType) and kind.has_static_shape and prod(kind.shape) == 1
     dtype = _DTYPES.get(element_name(value)) if has_one else None
-    if dtype is None or op.name not in CONSTANTS and name not in (*_SCALARS, "compare", "convert", "reshape"):
+    if dtype is None or (op.name not in CONSTANTS and name not in (*_SCALARS, "compare", "convert", "reshape")):
         raise _Unknown(op.name)
     if op.name in CONSTANTS:
         return np.asarray(attrs.elements(op.attributes["value"])).astype(dtype).reshape(())
