@@ -1,8 +1,7 @@
-"""Ops that call graphs: they are written out if the number of calls is known and small. Others run on the host."""
+"""Ops that call graphs: they are written out if the number of calls is known and small."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +12,6 @@ from torch._higher_order_ops.scan import scan
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
 import tt_torch
-from tt_torch.driver.partition import HostFallbackWarning
 from tt_torch.dynamo.control_flow import _Callable
 
 X = torch.randn(6, 3, generator=torch.Generator().manual_seed(0))
@@ -72,19 +70,21 @@ def test_attention_with_a_function_of_scores(name: str) -> None:
     torch.testing.assert_close(compiled(FORWARD[name], fallback="error")(Q), FORWARD[name](Q))
 
 
-@pytest.mark.parametrize(
-    ("op", "function"),
-    [
-        ("scan", lambda x: scan(lambda c, row: (c + row, c * row), x[0], x.repeat(50, 1))[1] * 2),  # too many steps
-    ],
-)
-def test_the_rest_runs_on_the_host_by_name(op: str, function: Callable[..., Any]) -> None:
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        got = compiled(function)(X)
-    torch.testing.assert_close(got, function(X))
-    (warning,) = [w.message for w in caught if isinstance(w.message, HostFallbackWarning)]
-    assert [host.op for host in warning.ops] == [op]
+LONG = {
+    "scan": lambda x: scan(lambda c, row: ((c * row).tanh(), c + row), x[0], x.repeat(50, 1))[1] * 2,
+    "map": lambda x: map_rows(lambda row, y: row.softmax(-1) * y, x.repeat(50, 1), x[0] + 1),
+}
+
+
+@pytest.mark.filterwarnings("error::tt_torch.driver.partition.HostFallbackWarning")
+@pytest.mark.parametrize("name", LONG)
+def test_long_scans_are_loops_on_the_device(name: str) -> None:
+    theirs, ours = X.clone().requires_grad_(), X.clone().requires_grad_()
+    expected, got = LONG[name](theirs), compiled(LONG[name])(ours)
+    torch.testing.assert_close(got, expected)
+    expected.square().sum().backward()
+    got.square().sum().backward()
+    torch.testing.assert_close(ours.grad, theirs.grad, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("ops", [(0,), (0, 1), (1, 0)])

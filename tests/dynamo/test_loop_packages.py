@@ -1,4 +1,4 @@
-"""`while_loop`, `cond` and long `scan` without eager PyTorch: in `compile_model`, in packages, with fallback="error"."""
+"""`while_loop`, `cond` and long `scan` without eager PyTorch: in `compile_model`, in packages, with `fallback="error"`."""
 
 from __future__ import annotations
 
