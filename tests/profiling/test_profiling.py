@@ -173,7 +173,8 @@ def test_trace(folder: Path) -> None:
         (["exits.py"], 1, "the program ended with status 3"),
         (["true"], 2, "there is no Python file 'true'; give prog.py or -m MODULE"),
         (["model.ttpkg"], 1, "the program ended with status 1"),
-        (["model.ttnn"], 2, "'model.ttnn' is no Python program; tt-torch compile compiles a model"),
+        (["model.ttnn"], 1, "the program ended with status 1"),
+        (["model.onnx"], 2, "'model.onnx' is no Python program; tt-torch compile compiles a model"),
         (["-m", "no.such"], 2, "there is no module 'no.such'"),
         (["-m"], 2, "there is no module"),
     ],
@@ -182,7 +183,7 @@ def test_a_program_without_a_graph(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: list[str], status: int, said: str
 ) -> None:
     (tmp_path / "exits.py").write_text("exit(3)")
-    for file in ("model.ttpkg", "model.ttnn"):
+    for file in ("model.ttpkg", "model.ttnn", "model.onnx"):
         (tmp_path / file).write_bytes(bytes(8))
     monkeypatch.chdir(tmp_path)
     done = CliRunner().invoke(app, ["profile", "-o", "out", *program])
@@ -190,11 +191,13 @@ def test_a_program_without_a_graph(
     assert done.stderr.count("\n") == 1
 
 
-def test_a_package_runs_as_by_run(tmp_path: Path) -> None:
-    """A package names the lines of the model, and no modules."""
+@pytest.mark.parametrize("suffix", [".ttpkg", ".ttnn"])
+def test_a_file_runs_as_by_run(tmp_path: Path, suffix: str) -> None:
+    """A package or a binary names the lines of the model, and no modules."""
     compiled = tt_torch.compile_model(lambda x: torch.softmax(x, 1) * 2, (torch.zeros(2, 8),))
-    compiled.save(tmp_path / "model.ttpkg")
-    command = ["profile", "-o", str(tmp_path / "out"), str(tmp_path / "model.ttpkg"), "--repeat", "2"]
+    file = tmp_path / f"model{suffix}"
+    compiled.save(file)
+    command = ["profile", "-o", str(tmp_path / "out"), str(file), "--repeat", "2"]
     assert CliRunner().invoke(app, command).exit_code == 0
     profile = read_json(tmp_path / "out")
     assert [len(graph.calls) for graph in profile.graphs] == [3]

@@ -8,6 +8,7 @@ import torch
 
 from tt_torch.config import CompilerConfig
 from tt_torch.driver.devices import Device, default_device
+from tt_torch.driver.executor import CompiledProgram, Executor, of_file
 from tt_torch.driver.package.contents import is_package, read
 from tt_torch.driver.package.loading import LoadedModel
 from tt_torch.runtime import TensorSpec
@@ -29,6 +30,14 @@ class LoadedProgram:
         self.inputs: list[TensorSpec] = self._executable.inputs
         self.outputs: list[TensorSpec] = self._executable.outputs
         self._resident = frozenset(i for i, spec in enumerate(self.inputs) if spec.buffer == "host")
+        self._recorded = self._with_recording(config) if config.profile else None
+
+    def _with_recording(self, config: CompilerConfig) -> Executor:
+        """The program as an executor whose calls are recorded, as the option `profile` asks."""
+        kinds = ["parameter" if i in self._resident else "input" for i in range(len(self.inputs))]
+        dtypes, compares = [host_dtype(spec) for spec in self.outputs], config.compare_weights
+        compiled = CompiledProgram(self._binary, [], kinds, dtypes, None, compare_weights=compares)
+        return of_file(compiled, self._device, config)
 
     def __repr__(self) -> str:
         sides = ((f"{host_dtype(x)} {list(x.shape)}" for x in side) for side in (self.inputs, self.outputs))
@@ -41,6 +50,8 @@ class LoadedProgram:
         return LoadedProgram(self._binary, self._device)
 
     def __call__(self, *inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        if self._recorded:
+            return tuple(self._recorded(inputs))
         return tuple(self._executable(inputs, self._resident))
 
 

@@ -34,13 +34,13 @@ def profile(
 ) -> None:
     """Runs a program and says where the time of all its graphs on the device goes; writes JSON, CSV, trace and page.
 
-    A .ttpkg package runs as with `tt-torch run`, and takes its arguments. Options stand before the program. If the
-    program fails or runs no graph, the files of an earlier profile stay.
+    A .ttpkg package or a .ttnn binary runs as with `tt-torch run`, and takes its arguments. Options stand before the
+    program. If the program fails or runs no graph, the files of an earlier profile stay.
     """
     from tt_torch.profiling.model import read_json
     from tt_torch.profiling.text import show
 
-    if Path(program[0]).suffix == ".ttpkg":
+    if Path(program[0]).suffix in (".ttpkg", ".ttnn"):
         command = [sys.executable, "-c", _TT_TORCH, "run", *program]
     else:
         check_program(program)
