@@ -8,8 +8,10 @@ import torch
 from interpreter import check, compiled
 
 import tt_torch
+from tt_torch.bringup.interpret import evaluate
 from tt_torch.driver.partition import HostFallbackWarning
 from tt_torch.errors import UnsupportedOpError
+from tt_torch.mlir.stablehlo.dtypes import DTYPES
 
 # The log of a sum of exponentials, as JAX writes it.
 LOG_SUM_EXP = """^bb0(%p: tensor<f32>, %q: tensor<f32>):
@@ -213,3 +215,41 @@ def test_a_slice_that_begins_at_a_byte(start: int) -> None:
     assert torch.equal(part, x[start : start + 3])
     x[start : start + 3] = u
     assert torch.equal(written, x)
+
+
+@pytest.mark.filterwarnings("ignore::tt_torch.driver.partition.HostFallbackWarning")
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [("subtract", "f32"), ("subtract", "ui8"), ("subtract", "i64"), ("xor", "i32"), ("and", "i16"), ("or", "ui32"),
+     ("xor", "i1")],
+)  # fmt: skip
+def test_scatters_that_subtract_or_combine_bits(body: str, kind: str) -> None:
+    text = f"""func.func @main(%x: tensor<3x2x{kind}>, %i: tensor<4xi64>, %u: tensor<4x2x{kind}>) -> tensor<3x2x{kind}> {{
+      %0 = "stablehlo.scatter"(%x, %i, %u) ({{
+      ^bb0(%p: tensor<{kind}>, %q: tensor<{kind}>):
+        %s = stablehlo.{body} %p, %q : tensor<{kind}>
+        stablehlo.return %s : tensor<{kind}>
+      }}) {{scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [1], inserted_window_dims = [0],
+        scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}}
+        : (tensor<3x2x{kind}>, tensor<4xi64>, tensor<4x2x{kind}>) -> tensor<3x2x{kind}>
+      return %0 : tensor<3x2x{kind}>
+    }}"""
+    torch.manual_seed(0)
+    x, u = (torch.randint(0, 90, (n, 2)).to(DTYPES[kind]) for n in (3, 4))
+    given = [x, torch.tensor([2, 0, 2, 7]), u]  # 7 is outside
+    torch.testing.assert_close(tt_torch.compile_stablehlo(text)(*given), evaluate(text, given)[0])
+
+
+def test_a_scatter_that_subtracts_the_element_is_refused() -> None:
+    text = """func.func @main(%x: tensor<3xf32>, %i: tensor<4x1xi64>, %u: tensor<4xf32>) -> tensor<3xf32> {
+      %0 = "stablehlo.scatter"(%x, %i, %u) ({
+      ^bb0(%p: tensor<f32>, %q: tensor<f32>):
+        %s = stablehlo.subtract %q, %p : tensor<f32>
+        stablehlo.return %s : tensor<f32>
+      }) {scatter_dimension_numbers = #stablehlo.scatter<inserted_window_dims = [0],
+        scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}
+        : (tensor<3xf32>, tensor<4x1xi64>, tensor<4xf32>) -> tensor<3xf32>
+      return %0 : tensor<3xf32>
+    }"""
+    with pytest.raises(UnsupportedOpError, match="stablehlo.scatter"):
+        tt_torch.compile_stablehlo(text)

@@ -25,6 +25,7 @@ from tt_torch.mlir.stablehlo.complex_parts import has_complex, is_complex, split
 from tt_torch.mlir.stablehlo.general_reductions import reduce_by_slices
 from tt_torch.mlir.stablehlo.loops import take_loops_apart
 from tt_torch.mlir.stablehlo.random_state import states_to_words
+from tt_torch.mlir.stablehlo.subtractions import add_instead
 from tt_torch.mlir.types import Op
 
 MOST_OPS = 100_000  # the limit after inlining; or eight times the ops before it, if that is more
@@ -72,6 +73,7 @@ def inline_calls(module: ir.Module, known: Callable[[Op], bool]) -> None:
     name_entry(module)
     _require_static_arguments(module)
     sort_instead(module)
+    add_instead(module)
     for op in [op for op in nested(module) if op.name == "stablehlo.composite" and not known(op)]:
         with module.context, ir.InsertionPoint(op), op.location:
             callee = {"callee": op.attributes["decomposition"]}

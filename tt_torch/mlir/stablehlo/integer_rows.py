@@ -167,7 +167,10 @@ ROWS: dict[str, Callable[[ir.Operation], Options | None]] = {
 
 
 def lacks_form(op: ir.Operation) -> bool:
-    """Whether only the host can compute an op: a power of integers, unless the exponent is a constant of at least 0."""
+    """Whether only the host can compute an op: a power of integers, unless the exponent is a constant of at least 0, or
+    a scatter that combines the bits of integers."""
+    if short_name(op) == "scatter" and len(op.results) == 1:
+        return body_op(op) in (("xor",) if element_name(op.results[0]) == "i1" else ("and", "or", "xor"))
     if short_name(op) != "power" or element_name(op.results[0]) not in INTEGERS:
         return False
     x = op.operands[1]
