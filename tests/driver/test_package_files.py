@@ -217,6 +217,9 @@ def test_a_result_of_an_unknown_kind_is_refused(kind: dict[str, str], saved: Pat
         ("interface outputs 0", None, "another number of tensors"),
         ("interface outputs", [], "the graph has another number of results"),
         ("tokens", -1, "the graph has another number of results"),
+        ("checks", [{"op": "other", "arguments": [], "options": {}}], "the check other is unknown"),
+        ("checks", [{"op": "in_32_bits", "arguments": [1], "options": {}}], "an argument that is no text"),
+        ("limits", {"0": {"name": "x", "interval": [[], 1], "cause": ""}}, "a limit is no number"),
         ("written", [99], "an unknown input is written"),
         ("views", {"9": {"input": 0, "shape": [], "strides": [], "offset": 0}}, "an unknown result is a view"),
         ("views", {"0": {"input": 9, "shape": [], "strides": [], "offset": 0}}, "a view of an unknown input"),
@@ -239,3 +242,13 @@ def test_parts_of_a_manifest_that_do_not_fit_each_other(
 
     with pytest.raises(PackageError, match=f"malformed manifest: ValueError: .*{message}"):
         tt_torch.load(changed(saved, tmp_path / "changed.ttpkg", change))
+
+
+def test_a_result_of_another_shape_than_in_the_manifest(saved: Path, tmp_path: Path) -> None:
+    def change(data: Any) -> None:
+        place = next(place for place in data["manifest"]["places"] if place["argument"] is None)
+        place["shape"], place["strides"] = [*place["shape"], 1], [*place["strides"], 1]
+
+    model = tt_torch.load(changed(saved, tmp_path / "changed.ttpkg", change))
+    with pytest.raises(PackageError, match="the package says that a result has the shape"):
+        model.run({name: torch.zeros(form.shape, dtype=form.dtype) for name, form in model.tensor_forms.items()})

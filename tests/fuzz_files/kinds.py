@@ -90,6 +90,7 @@ KINDS = {
 def prepare():
     """Makes what all files share, so that child processes do not have to."""
     ops.kernels_by_schema(), ops.rows(), binaries(), systems(), packages.package(), packages.package(packages.FAMILY)
+    packages.wide()
     modules.binaries(".mlirbc"), modules.binaries(".vhlo")
     for data in (*binaries(), *systems()):
         damage.structure(data)

@@ -14,6 +14,7 @@ import torch
 from tests.fuzz_files import damage
 from tt_torch.driver.aot import compile_model
 from tt_torch.driver.package.contents import HASH, MANIFEST
+from tt_torch.driver.stablehlo import compile_stablehlo
 
 VALUES = (None, True, -1, 0, 1, 2, 7, 10**12, 10**30, 0.5, "", "text", "float32", "cpu", [], [1], [10**12] * 3, {})
 
@@ -44,6 +45,30 @@ def package(dynamic_shapes=None):
         return packed(*unpacked(path.read_bytes()))
 
 
+WIDE = """func.func @main(%x: tensor<3xi64>, %n: tensor<i64>) -> (tensor<3xi64>, tensor<f32>) {
+  %one = stablehlo.constant dense<1> : tensor<i64>
+  %f = stablehlo.convert %n : (tensor<i64>) -> tensor<f32>
+  %0:2 = stablehlo.while(%i = %n, %y = %x) : tensor<i64>, tensor<3xi64> cond {
+    %1 = stablehlo.compare LT, %i, %one : (tensor<i64>, tensor<i64>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  } do {
+    %1 = stablehlo.add %i, %one : tensor<i64>
+    %2 = stablehlo.multiply %y, %y : tensor<3xi64>
+    stablehlo.return %1, %2 : tensor<i64>, tensor<3xi64>
+  }
+  return %0#1, %f : tensor<3xi64>, tensor<f32>
+}"""
+
+
+@cache
+def wide():
+    """A small sound package with a flow, and a second form in which the host computes 64-bit integers."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "model.ttpkg")
+        compile_stablehlo(WIDE).save(path)
+        return packed(*unpacked(path.read_bytes()))
+
+
 def unpacked(data):
     """The header and the tensors of a file of safetensors: https://huggingface.co/docs/safetensors."""
     size = int.from_bytes(data[:8], "little")
@@ -58,7 +83,8 @@ def packed(header, tensors):
 
 def damaged(rng, number):
     """A damaged package. One in twenty has no damage."""
-    sound = package() if rng.random() < 0.7 else package(FAMILY)
+    chosen = rng.random()
+    sound = package() if chosen < 0.5 else package(FAMILY) if chosen < 0.7 else wide()
     if number % 20 == 0:
         return sound
     if rng.random() < 0.3:

@@ -14,7 +14,7 @@ from tt_torch.driver.arguments import Form, Signature, TensorForm
 from tt_torch.driver.family import Dimension, Family
 from tt_torch.driver.host_functions import require_known
 from tt_torch.driver.program import Program
-from tt_torch.dynamo.calls import Check, Interface, Reading, View, ViewOfInput
+from tt_torch.dynamo.calls import CHECKS, Check, Interface, Reading, View, ViewOfInput
 from tt_torch.dynamo.exactness.interval import Interval
 from tt_torch.dynamo.exactness.limits import Limit
 from tt_torch.flow import Flow, HostCall
@@ -253,12 +253,23 @@ def _graph_fields(data: Json) -> dict[str, Any]:
     return {
         "interface": _interface(data["interface"]),
         "views": {int(i): ViewOfInput(*_view(view, "input")) for i, view in data["views"].items()},
-        "checks": [Check(check["op"], tuple(check["arguments"]), dict(check["options"])) for check in data["checks"]],
-        "limits": {int(i): Limit(x["name"], Interval(*x["interval"]), x["cause"]) for i, x in data["limits"].items()},
+        "checks": [_check(check) for check in data["checks"]],
+        "limits": {int(i): Limit(x["name"], _interval(*x["interval"]), x["cause"]) for i, x in data["limits"].items()},
         "checked": _ints(data["checked"]),
         "resident": _ints(data["resident"]),
         "programs": {name: _program(program) for name, program in data["programs"].items()},
     }
+
+
+def _check(check: Json) -> Check:
+    require(check["op"] in CHECKS.values(), f"the check {check['op']} is unknown")
+    require(all(type(x) is str for x in check["arguments"]), "a check has an argument that is no text")
+    return Check(check["op"], tuple(check["arguments"]), dict(check["options"]))
+
+
+def _interval(low: Json, high: Json) -> Interval:
+    require({type(low), type(high)} <= {int, float}, "a limit is no number")
+    return Interval(low, high)
 
 
 def require(holds: bool, otherwise: str) -> None:

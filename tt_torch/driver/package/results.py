@@ -13,7 +13,7 @@ import torch
 from tt_torch.driver.containers import opened
 from tt_torch.driver.package.manifest import CONTAINERS, Place
 from tt_torch.dynamo.calls import in_strides
-from tt_torch.errors import PackagingError
+from tt_torch.errors import PackageError, PackagingError
 from tt_torch.torch_private.trees import is_namedtuple_instance, registered
 
 Node: TypeAlias = dict[str, Any]  # of the tree: a tensor, a value or a container, as JSON
@@ -115,6 +115,8 @@ def _placed(
     if place.argument is not None:
         given = inputs[place.argument]
         return given.as_strided(place.shape, place.strides, given.storage_offset() + place.offset)
+    if value.shape != place.shape:
+        raise PackageError(f"the package says that a result has the shape {place.shape}; it has {tuple(value.shape)}")
     if place.memory is not None:
         memory = shared[place.memory].view(value.dtype)
         numbers = torch.arange(memory.numel(), device=memory.device).as_strided(
