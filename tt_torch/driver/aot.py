@@ -149,9 +149,7 @@ def compile_model(
         if sizes is not None:
             raise ConfigError("sizes", sizes, "None without dynamic_shapes")
         made = _compiled_for(model, signature, call, given, training)
-        if weights != "keep" and flow_of(made.compilation.program):
-            raise ConfigError("weights", weights, '"keep" for a model with a loop; tt_torch.release serves it')
-        made.releases = weights != "keep"
+        made.releases = _moves(weights, made)
         if isinstance(model, torch.nn.Module):
             assign(model, later)
         return made
@@ -205,6 +203,13 @@ def _prepare_to_move(weights: WeightSource, model: Model | ExportedProgram, seve
     later = {number: x for number, x in found.items() if has_shards([x])}
     assign(model, {number: x for number, x in found.items() if number not in later})
     return later
+
+
+def _moves(weights: WeightSource, made: CompiledModel) -> bool:
+    """Whether the weights move to the device. Raises ConfigError if the model has a loop."""
+    if weights != "keep" and flow_of(made.compilation.program):
+        raise ConfigError("weights", weights, '"keep" for a model with a loop; tt_torch.release serves it')
+    return weights != "keep"
 
 
 def _members(

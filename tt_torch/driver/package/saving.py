@@ -146,8 +146,9 @@ def programs_of(program: Program) -> dict[str, Executor] | None:
 def flow_of(program: Program) -> Flow | None:
     """When the programs of a graph run; None if there is one program."""
     runner = program.runner
-    is_checked = isinstance(runner, ExactRunner) and isinstance(runner.runner, CheckedRunner)
-    return runner.runner.flow if is_checked else None
+    if isinstance(runner, ExactRunner) and isinstance(runner.runner, CheckedRunner):
+        return runner.runner.flow
+    return None
 
 
 def tensors_of(programs: Mapping[str, Executor], prefix: str = "") -> dict[str, torch.Tensor]:
