@@ -340,3 +340,20 @@ def test_features_of_classical_machine_learning(kind: str) -> None:
     nodes = [node("Binarizer", ["x"], ["above"], threshold=0.5, domain=domain)]
     nodes += [node("ArrayFeatureExtractor", [name, "i"], [f"of {name}"], domain=domain) for name in ("x", "row")]
     compared(nodes, {"x": x, "row": x[0, 0, 0], "i": np.array([[4, 0, 0]])}, by_reference=True)
+
+
+@pytest.mark.parametrize("step", [0, 3])
+@pytest.mark.parametrize(
+    ("op", "mode"), [("Momentum", "standard"), ("Momentum", "nesterov"), ("Adagrad", ""), ("Adam", "")]
+)
+def test_optimizers(op: str, mode: str, step: int) -> None:
+    """Two weights at once, with all attributes."""
+    kept, rng = 2 if op == "Adam" else 1, np.random.default_rng(step)
+    names = [f"{part}{i}" for part in range(2 + kept) for i in (0, 1)]
+    inputs = {"rate": np.array(0.1, "float32"), "step": np.array(step)}
+    inputs |= {name: np.abs(rng.standard_normal((2, 3 + int(name[1])))).astype("float32") for name in names}
+    given = {"norm_coefficient": 0.3, **({"mode": mode} if mode else {"epsilon": 0.01})}
+    given |= {"alpha": 0.8, "beta": 0.7} if op != "Adagrad" else {"decay_factor": 0.2}
+    given |= {"norm_coefficient_post": 0.1} if op == "Adam" else {}
+    results = [f"new {name}" for name in names if not name.startswith("1")]
+    compared([node(op, [*inputs], results, domain="ai.onnx.preview.training", **given)], inputs, by_reference=True)

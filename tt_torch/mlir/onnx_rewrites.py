@@ -15,6 +15,7 @@ from tt_torch.mlir.onnx_corrections import FLOATS, UNSIGNED, refill, refused
 from tt_torch.mlir.onnx_determinants import determinant
 from tt_torch.mlir.onnx_features import FEATURES
 from tt_torch.mlir.onnx_nodes import Facts, Nodes
+from tt_torch.mlir.onnx_optimizers import OPTIMIZERS
 from tt_torch.mlir.onnx_places import PLACES
 from tt_torch.mlir.onnx_pools import POOLS
 from tt_torch.mlir.onnx_powers import power
@@ -332,6 +333,7 @@ OLD_RULES: Rules = {"Hardmax": _old_hardmax, "PRelu": _old_prelu}
 RULES: Rules = {
     **CONTRACTIONS,
     **FEATURES,
+    **OPTIMIZERS,
     **PLACES,
     **POOLS,
     **QUANTIZED,
