@@ -121,6 +121,15 @@ def test_the_padding_of_windows_counts() -> None:
     assert sums == [2**32 + 1, 3 * 2**30 + 1, 2**31 + 2, 2**30 + 3]
 
 
+def test_an_input_that_no_op_reads_may_have_any_value() -> None:
+    text = """func.func @main(%x: tensor<2xf32>, %k: tensor<i64>) -> tensor<2xf32> {
+      %0 = stablehlo.add %x, %x : tensor<2xf32>
+      return %0 : tensor<2xf32>
+    }"""
+    with pytest.warns(ExactnessWarning, match="arg1"):
+        assert compile_stablehlo(text)(torch.ones(2), torch.tensor(2**40)).tolist() == [2, 2]
+
+
 def test_a_loop_ends_at_a_wide_integer() -> None:
     """Its condition, on integers that wrap, would stay true for ever."""
     with pytest.raises(InexactError, match=r"stablehlo.multiply \(loc\(\"-\":4:15\)\) leave"):

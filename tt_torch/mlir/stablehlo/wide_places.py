@@ -52,10 +52,9 @@ POSITIONS["dynamic_update_slice"] = slice(2, None)
 
 
 def may_leave_32_bits(module: ir.Module) -> bool:
-    """Whether a module for one chip has 64-bit integers."""
-    return mesh_of(module.operation) == (1, 1) and any(
-        element_name(x) in FULL for op in nested(module) for x in (*op.operands, *op.results)
-    )
+    """Whether a module for one chip has 64-bit integers, also among inputs that no op reads."""
+    values = [*main(module).arguments, *(x for op in nested(module) for x in (*op.operands, *op.results))]
+    return mesh_of(module.operation) == (1, 1) and any(element_name(x) in FULL for x in values)
 
 
 def place_wide_integers(module: ir.Module, every: bool = False) -> None:
