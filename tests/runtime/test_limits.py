@@ -99,7 +99,8 @@ REFUSED = [
     {"l1_bank_size": 4096, "l1_small_size": 4096},  # nothing would be left
     *({name: -1} for name in ("dram_bank_size", "l1_bank_size", "l1_small_size", "host_memory_size")),
     *({"num_hw_cqs": number} for number in (0, 3)),
-    *({"mesh_shape": shape} for shape in [(), (1,), (1, 1, 1), (0, 1), (5, 13), (65, 1)]),
+    *({"mesh_shape": shape} for shape in [(), (1,), (1, 1, 1), (0, 1), (-1, 2), (5, 13), (65, 1), (2**40, 1)]),
+    *({"mesh_shape": shape} for shape in ["24", ("2", "4"), (2.0, 4), 8, None]),
     {"mesh_shape": (2, 2), "device_ids": (0, 1, 2)},
 ]
 
@@ -128,7 +129,8 @@ def test_the_largest_device_options():
 
 
 @pytest.mark.parametrize("shape, offset", [((1,), (0, 0)), ((1, 1), (0,)), ((0, 1), (0, 0)), ((1, 1), (-1, 0)),
-                                           ((2, 1), (1, 0)), ((1, 4), (0, 0)), ((2**63 - 1, 1), (1, 0))])  # fmt: skip
+                                           ((2, 1), (1, 0)), ((1, 4), (0, 0)), ((2**63 - 1, 1), (1, 0)),
+                                           ("11", (0, 0)), ((1, 1), None), ((1.0, 1), (0, 0))])  # fmt: skip
 def test_a_submesh_lies_in_its_mesh(shape, offset):
     mesh = Device(mesh_shape=(2, 3), device_ids=(10, 11, 12, 20, 21, 22))
     with pytest.raises(errors.DeviceError):

@@ -36,7 +36,7 @@ from tt_torch.errors import (
     InputShapeError,
 )
 from tt_torch.runtime.buffers import make_results, result_forms
-from tt_torch.runtime.mesh import Given, Sharding
+from tt_torch.runtime.mesh import Given, Sharding, two_integers
 from tt_torch.wire.decode import decode
 
 
@@ -79,7 +79,8 @@ class TtnnDevice:
     ) -> None:
         if enable_trace and not enable_program_cache:
             raise DeviceError("enable_trace needs enable_program_cache: kernels cannot be loaded into a trace")
-        self.arch, self.mesh_shape, self.device_ids = arch, tuple(mesh_shape), tuple(device_ids)
+        self.arch, self.device_ids = arch, tuple(device_ids)
+        self.mesh_shape = tuple(two_integers(mesh_shape, "mesh_shape"))
         self.enable_trace, self.fabric = enable_trace, fabric
         self._python, self._timeout = python, timeout
         self._options = {
@@ -153,7 +154,8 @@ class TtnnDevice:
 
     def submesh(self, shape: Sequence[int], offset: Sequence[int] = (0, 0)) -> TtnnDevice:
         """A part of this mesh as a device of its own: `shape` and `offset` are (rows, columns) of chips."""
-        return _Submesh(self, shape, offset)
+        where = two_integers(shape, "the shape of a submesh"), two_integers(offset, "the offset of a submesh")
+        return _Submesh(self, *where)
 
     def _end(self) -> None:
         session, self._session = self._session, None

@@ -21,7 +21,7 @@ from tt_torch.errors import ConfigError, InputCountError, InputDtypeError
 from tt_torch.runtime import _runtime, residents
 from tt_torch.runtime._runtime import DataType, ProgramInfo, TensorSpec
 from tt_torch.runtime.buffers import Buffer, make_results, read, result_forms, write
-from tt_torch.runtime.mesh import MeshSpec, PartSpec
+from tt_torch.runtime.mesh import MeshSpec, PartSpec, two_integers
 from tt_torch.runtime.residents import Bound, Native, Resident, Residents, Split, can_be_state, refresh
 
 if TYPE_CHECKING:  # it imports torch.distributed
@@ -87,7 +87,7 @@ class Device:
     ) -> None:
         options = _runtime.DeviceOptions()
         options.arch = _arch(arch)
-        options.mesh_shape, options.device_ids = list(mesh_shape), list(device_ids)
+        options.mesh_shape, options.device_ids = two_integers(mesh_shape, "mesh_shape"), list(device_ids)
         options.num_hw_cqs, options.l1_small_size = num_hw_cqs, l1_small_size
         options.dram_bank_size, options.l1_bank_size = dram_bank_size, l1_bank_size
         options.allow_host_code, options.host_memory_size = allow_host_code, host_memory_size
@@ -150,7 +150,8 @@ class Device:
     def submesh(self, shape: Sequence[int], offset: Sequence[int] = (0, 0)) -> Device:
         """A part of this mesh as a device of its own: `shape` and `offset` are (rows, columns) of chips."""
         part = Device.__new__(Device)
-        part._adopt(self._impl.submesh(list(shape), list(offset)))
+        where = two_integers(shape, "the shape of a submesh"), two_integers(offset, "the offset of a submesh")
+        part._adopt(self._impl.submesh(*where))
         return part
 
     def load(self, binary: bytes, program: int = 0) -> Executable:

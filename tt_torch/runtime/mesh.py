@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,7 +12,7 @@ from typing import TypeAlias, TypeVar
 
 import torch
 
-from tt_torch.errors import InputCountError, ShardingError
+from tt_torch.errors import DeviceError, InputCountError, ShardingError
 from tt_torch.runtime import _runtime
 
 # For each axis of a mesh, (rows, columns): the dimension of a tensor that is split along this axis. None: the axis
@@ -22,6 +23,17 @@ Shardings: TypeAlias = tuple[list[Sharding], list[Sharding]]  # the inputs have 
 # A tensor of a call: whole, or as a list if each chip has its own value.
 Given: TypeAlias = torch.Tensor | Sequence[torch.Tensor]
 T = TypeVar("T")
+
+
+def two_integers(value: object, what: str) -> list[int]:
+    """`value` as [rows, columns]. Raises DeviceError with the name `what` if it does not consist of two integers."""
+    try:
+        numbers = [operator.index(number) for number in value]  # type: ignore[attr-defined]
+    except TypeError:
+        numbers = []
+    if len(numbers) != 2:
+        raise DeviceError(f"{what} must be two integers, such as (2, 4), and not {value!r}")
+    return numbers
 
 
 @dataclass(frozen=True)

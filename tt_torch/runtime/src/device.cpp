@@ -50,9 +50,12 @@ std::shared_ptr<Device::Impl> make_device(const DeviceOptions& options) {
 
 Device Device::open(const DeviceOptions& options) {
   DeviceOptions filled = options;
-  const int64_t chips = checked_volume(options.mesh_shape);
-  if (options.mesh_shape.size() != 2 || chips < 1 || chips > 64)
-    throw Error(ErrorKind::Device, "mesh_shape must be [rows, columns] of 1 to 64 chips");
+  const auto& mesh = options.mesh_shape;
+  const auto is_possible = [](int64_t size) { return size >= 1 && size <= 64; };
+  if (mesh.size() != 2 || !std::all_of(mesh.begin(), mesh.end(), is_possible) || mesh[0] * mesh[1] > 64)
+    throw Error(ErrorKind::Device,
+                "mesh_shape must be [rows, columns] of 1 to 64 chips, and not " + describe(mesh));
+  const int64_t chips = mesh[0] * mesh[1];
   if (filled.device_ids.empty())
     for (int64_t i = 0; i < chips; ++i) filled.device_ids.push_back(i);
   if (static_cast<int64_t>(filled.device_ids.size()) != chips)
