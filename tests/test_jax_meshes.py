@@ -178,8 +178,13 @@ def test_another_order_of_the_axes_is_refused():
         tt_torch.compile_stablehlo(lowered(function, x))
 
 
-def test_the_usual_form_of_text_is_refused():
-    (x,) = arrays((8, 16))
-    text = str(lowered(mapped(jnp.sin, mesh_of((2, 4)), (P("a", "b"),), P("a", "b")), x))
-    with pytest.raises(ModuleFormatError, match="manual_computation"):
-        tt_torch.compile_stablehlo(text)
+def test_the_usual_form_of_text():
+    x, w = arrays((8, 16), (16, 8))
+    function = mapped(lambda x, w: lax.psum(x @ w, "b"), mesh_of((2, 4)), (P("a", "b"), P("b", None)), P("a", None))
+    text = str(lowered(function, x, w))
+    assert "= sdy.manual_computation(" in text
+    compiled = tt_torch.compile_stablehlo(text)
+    result = compiled(*(torch.tensor(np.asarray(each)) for each in (x, w)))
+    np.testing.assert_allclose(result.numpy(), x @ w, rtol=1e-4, atol=1e-4)
+    with pytest.raises(ModuleFormatError, match="in_shardings"):
+        tt_torch.compile_stablehlo(text.replace("in_shardings", "in_shards"))

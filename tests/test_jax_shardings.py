@@ -217,9 +217,10 @@ def test_hostile_text(text, said):
         tt_torch.compile_stablehlo(text)
 
 
-def test_without_jax(monkeypatch):
+@pytest.mark.parametrize("text", [TEXT, "%y = sdy.manual_computation(%x)"], ids=["annotations", "parts"])
+def test_without_jax(text, monkeypatch):
     monkeypatch.setattr(
         shardy_passes, "require", lambda extra: (_ for _ in ()).throw(ExtraMissingError(extra, ["jax"]))
     )
     with pytest.raises(ExtraMissingError, match=r"pip install 'tt-torch\[jax\]'"):
-        tt_torch.compile_stablehlo(TEXT)
+        tt_torch.compile_stablehlo(text)

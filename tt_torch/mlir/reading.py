@@ -14,10 +14,10 @@ from tt_torch.mlir.context import is_artifact, make_context, parse
 from tt_torch.mlir.guard import read_guarded
 from tt_torch.mlir.stablehlo.flatten import name_entry
 from tt_torch.mlir.stablehlo.gspmd import ATTRIBUTE
-from tt_torch.mlir.stablehlo.manual import inline_manual_computations, with_calls_apart
+from tt_torch.mlir.stablehlo.manual import inline_manual_computations, is_in_usual_form, with_calls_apart
 from tt_torch.mlir.stablehlo.shard_shapes import enter_and_leave_parts
 from tt_torch.mlir.stablehlo.shardy import plain_text, remove_annotations
-from tt_torch.mlir.stablehlo.shardy_passes import note_shardings, program_of_one_chip, splits_values
+from tt_torch.mlir.stablehlo.shardy_passes import in_generic_form, note_shardings, program_of_one_chip, splits_values
 
 Source: TypeAlias = Any  # str, bytes, Path, or a module: an object with an `operation` that can print itself
 _ARTIFACTS = "; stderr has the cause; an artifact must not be of a newer StableHLO, nor have ops of the dialect sdy"
@@ -78,6 +78,7 @@ def _parsed(source: str | bytes) -> ir.Module:
     try:
         text = source if isinstance(source, str) else source.decode()
         if not splits_values(text):
+            text = in_generic_form(text) if is_in_usual_form(text) else text
             return read_module(with_calls_apart(plain_text(text)), context)
         module = read_module(program_of_one_chip(text), context)
         note_shardings(module)

@@ -6,7 +6,8 @@ its results are gathered:
     %r = sdy.manual_computation(%x) in_shardings=[<@mesh, [{"x"}]>] out_shardings=[<@mesh, [{"x"}]>] (%p) { ... }
 
 becomes `%p = mesh_partition(%x)`, the ops of the body, and `%r = all_gather(...)`. torch-mlir has no dialect `sdy`; in
-the generic form of MLIR, its attributes are read as text.
+the generic form of MLIR, its attributes are read as text. The usual form above is first written in the generic form by
+JAX's MLIR, which has the dialect.
 """
 
 from __future__ import annotations
@@ -32,6 +33,11 @@ _MESH = re.compile(r'"([^"]*)"\s*=\s*(\d+)')
 _SHARDING = re.compile(r"<@([\w.$-]+|\"[^\"]*\"), \[((?:\{[^{}]*\}(?:p\d+)?(?:, )?)*)\]")
 _DIMENSION = re.compile(r"\{([^{}]*)\}")
 Sharding = list[list[str]]  # the axes that split each dimension, by name
+
+
+def is_in_usual_form(text: str) -> bool:
+    """Whether the text of a module has manual computations in the usual form, which only the dialect can read."""
+    return bool(re.search(rf"(?<![\"\w]){re.escape(NAME)}\b", text))
 
 
 def with_calls_apart(text: str) -> str:

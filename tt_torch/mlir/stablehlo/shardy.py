@@ -1,8 +1,7 @@
 """Removes Shardy's annotations. They say on which chips a value lies, and never which value it is.
 
 torch-mlir has no dialect `sdy`. Ops in the generic form of MLIR can be read without their dialect; ops in the usual
-form of text are rewritten first. `sdy.manual_computation` computes on parts of values: see manual.py. In the usual form
-of text, it is refused by its name.
+form of text are rewritten first. `sdy.manual_computation` computes on parts of values: see manual.py.
 """
 
 from __future__ import annotations

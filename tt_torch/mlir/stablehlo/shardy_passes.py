@@ -11,10 +11,11 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 
 from torch_mlir import ir
 
-from tt_torch.errors import CompileError, UnsupportedOpError
+from tt_torch.errors import CompileError, ModuleFormatError, UnsupportedOpError
 from tt_torch.extras import require
 from tt_torch.mlir.context import describe
 from tt_torch.mlir.functions import main, nested, returned
@@ -31,7 +32,7 @@ INPUTS, RESULTS = "tt.input_shardings", "tt.result_shardings"
 WORK = """import sys, json
 sys.path[:] = json.loads(sys.argv[1])
 from tt_torch.mlir.stablehlo.shardy_worker import work
-work()"""
+work(*sys.argv[2:])"""
 _MESH = re.compile(r"sdy\.mesh.*?<\[(.*?)\]")
 _NAMED = r'<@[^\[\n]*\[[^\[\]\n]*\{"'  # a sharding that names an axis
 _SPLIT = re.compile(
@@ -52,9 +53,21 @@ def splits_values(text: str) -> bool:
 def program_of_one_chip(text: str) -> str:
     """The program of each chip, in the generic form of MLIR. Raises ExtraMissingError if JAX is not installed,
     UnsupportedOpError for an op that cannot be split as the annotations ask, and CompileError if Shardy fails."""
+    return _asked("program_of_one_chip", text, CompileError, "Shardy cannot split the module over its mesh")
+
+
+def in_generic_form(text: str) -> str:
+    """The text of a module, whose ops of `sdy` may be in their usual form, in the generic form of MLIR. Raises
+    ExtraMissingError if JAX is not installed, and ModuleFormatError for a text that cannot be read."""
+    return _asked("in_generic_form", text, ModuleFormatError, "JAX cannot read it")
+
+
+def _asked(function: str, text: str, error: Callable[[str], Exception], failure: str) -> str:
+    """What a function of shardy_worker.py gives for the text of a module. If it fails, this raises `error` with the
+    text `failure`."""
     require("jax")
     folders = [folder for folder in sys.path if isinstance(folder, str)]
-    command = [sys.executable, "-c", WORK, json.dumps(folders), str(os.getpid()), REFUSED]
+    command = [sys.executable, "-c", WORK, json.dumps(folders), function, str(os.getpid()), REFUSED]
     environment = os.environ | {"JAX_PLATFORMS": "cpu"}
     try:
         done = subprocess.run(
@@ -67,7 +80,7 @@ def program_of_one_chip(text: str) -> str:
             op, location, reason = done.stderr.removeprefix(REFUSED).strip().split("\n", 2)
             raise UnsupportedOpError(op, "shardy", describe(location), reason)
         said = "; ".join(line.strip() for line in done.stderr.strip().splitlines()[-4:])
-        raise CompileError(f"Shardy cannot split the module over its mesh: {said or 'its process ended'}")
+        raise error(f"{failure}: {said or 'its process ended'}")
     return done.stdout
 
 

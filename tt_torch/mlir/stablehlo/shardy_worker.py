@@ -2,7 +2,7 @@
 
 The passes are in the wheel of jaxlib. They may end the process, so `work` is the program of a process of its own: it
 reads a module as text from standard input, and writes the new one in MLIR's generic form. If it cannot, it writes the
-reason to standard error, and ends with status 1.
+reason to standard error, and ends with status 1. It can also write a module as it is, in the generic form.
 
 Shardy decides how values are split that have no annotation. Ops whose split values it would get wrong have whole
 values: see shardy_rules.py.
@@ -261,7 +261,16 @@ def program_of_one_chip(text: str) -> str:
         keep_slices(entry)
         run(module, SPLIT)
         show(module.operation)
-        return str(module.operation.get_asm(enable_debug_info=True, print_generic_op_form=True))
+        return generic(module)
+
+
+def in_generic_form(text: str) -> str:
+    with jax_mlir.make_ir_context(), ir.Location.unknown():
+        return generic(ir.Module.parse(text))
+
+
+def generic(module: Any) -> str:
+    return str(module.operation.get_asm(enable_debug_info=True, print_generic_op_form=True))
 
 
 def only_mesh(module: Any) -> tuple[str, dict[str, int]]:
@@ -279,11 +288,13 @@ def only_mesh(module: Any) -> tuple[str, dict[str, int]]:
     return name, {axis: int(size) for axis, size in sizes}
 
 
-def work() -> None:
-    die_with(int(sys.argv[2]))
+def work(function: str, parent: str, refused: str) -> None:
+    """Runs one of the two functions above. The process ends with its `parent`."""
+    die_with(int(parent))
+    functions = {each.__name__: each for each in (program_of_one_chip, in_generic_form)}
     try:
-        sys.stdout.write(program_of_one_chip(sys.stdin.read()))
+        sys.stdout.write(functions[function](sys.stdin.read()))
     except Refused as error:
-        sys.exit(f"{sys.argv[3]}{error}")
+        sys.exit(f"{refused}{error}")
     except (ir.MLIRError, ValueError) as error:
         sys.exit(str(error))
