@@ -282,3 +282,15 @@ def test_eager_ops_after_a_program_of_them():
     ):
         found = with_gradient(lambda x, run=run: run(x, split).full_tensor(), distribute_tensor(x, mesh, to))
         torch.testing.assert_close(found, expected)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_product_of_a_largest_value_over_chips_gets_no_parts_of_unequal_sizes(compiled):
+    x, w, mesh = torch.randn(8, 3), torch.randn(3), init_device_mesh("tt", (2, 2))
+
+    def function(x, w):
+        return torch.nn.functional.linear(x.amax(0), w)
+
+    run = torch.compile(function, backend="tt") if compiled else function
+    found = run(distribute_tensor(x, mesh, [Replicate(), Shard(0)]), w.to("tt"))
+    torch.testing.assert_close(whole(found), function(x, w))

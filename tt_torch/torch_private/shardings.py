@@ -18,6 +18,7 @@ from torch.distributed.tensor import _api as _of_new_tensors  # 2.13.0: for new_
 from torch.distributed.tensor import _utils as _of_tensors  # 2.13.0: for PATCHES
 from torch.distributed.tensor._dtensor_spec import DTensorSpec, TensorMeta  # 2.13.0: for _whole
 from torch.distributed.tensor._op_schema import OpSchema, OutputSharding  # 2.13.0: for _of_a_whole_tensor
+from torch.distributed.tensor._ops import _matrix_ops as _of_products  # 2.13.0: for PATCHES
 from torch.distributed.tensor._ops import _view_ops as _of_views  # 2.13.0: for PATCHES
 from torch.distributed.tensor._ops import utils as _of_rules  # 2.13.0: for PATCHES
 from torch.distributed.tensor.debug import _clear_sharding_prop_cache  # 2.13.0: for put_in
@@ -270,6 +271,7 @@ PATCHES: Sequence[tuple[Any, str, Callable[[Any], Any]]] = (
     (_of_tensors, "redistribute_cost", _cost),
     (_of_rules, "redistribute_cost", _cost),
     (_of_rules, "is_tensor_shardable", _evenly),
+    (_of_products, "is_tensor_shardable", _evenly),
     (_of_views, "view_groups", _of_elements),
 )
 
