@@ -294,3 +294,37 @@ def test_a_product_of_a_largest_value_over_chips_gets_no_parts_of_unequal_sizes(
     run = torch.compile(function, backend="tt") if compiled else function
     found = run(distribute_tensor(x, mesh, [Replicate(), Shard(0)]), w.to("tt"))
     torch.testing.assert_close(whole(found), function(x, w))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_norms_whose_squares_are_too_large(compiled, dtype):
+    x, mesh = (torch.randn(8, 4) * 200).to(dtype), init_device_mesh("tt", (2, 2))
+    run = torch.compile(torch.norm, backend="tt") if compiled else torch.norm
+    found = run(distribute_tensor(x, mesh, [Shard(0), Shard(1)]))
+    torch.testing.assert_close(whole(found), x.norm())
+
+
+def test_a_norm_over_chips_is_not_written_in_place():
+    """The norms of the chips add up to no negative number."""
+    x = distribute_tensor(torch.randn(8, 4), init_device_mesh("tt", (2,)), [Shard(0)])
+    for write in (lambda n: n.mul_(x[0]), lambda n: n.add_(1), lambda n: torch.empty_like(n).copy_(n)):
+        with pytest.raises(MeshError, match="a norm over the chips"):
+            write(x.norm(dim=0))
+
+
+def swapped_and_written(x):
+    x = x.clone()
+    x.swapaxes(0, -1).add_(1)
+    return x
+
+
+SCALAR, NOTHING = torch.tensor(3.0), torch.empty(0, 8)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("function, x", [(swapped_and_written, SCALAR), (lambda x: x.scatter(0, x, x[:, 0]), NOTHING)])
+def test_ops_whose_rule_fails_are_computed_with_whole_tensors(function, x, compiled):
+    split = distribute_tensor(x, init_device_mesh("tt", (1, 2)), [Replicate()] * 2)
+    found = (torch.compile(function, backend="tt") if compiled else function)(split)
+    torch.testing.assert_close(whole(found), function(x))

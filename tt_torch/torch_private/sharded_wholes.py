@@ -34,13 +34,19 @@ def _as_strided(op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     raise MeshError(f"{op} of a DTensor, which fill_diagonal_ uses, too: {why}; use it on x.full_tensor()")
 
 
+def may_be_whole(op: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    """Whether the results of an op may be computed with whole tensors. A view of a gathered copy would lose writes."""
+    aliases = [a.alias_info.is_write for a in schema(op).arguments if a.alias_info and not a.is_out]
+    tensors = [x for x in tree_leaves((args, kwargs)) if isinstance(x, DTensor)]
+    are_whole = all(p.is_replicate() for x in tensors for p in x.placements)
+    return not any(aliases) and (are_whole or not aliases) and not is_random(op)
+
+
 @torch.no_grad()
 def of_whole_tensors(op: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """The results of an op on each chip, after each chip got the whole tensors. Results given as `out=` get them."""
-    form = schema(op)
-    outs = [argument.name for argument in form.arguments if argument.is_out]
-    writes = [argument.name for argument in form.arguments if argument.alias_info and argument.name not in outs]
-    if writes or is_random(op):
+    outs = [argument.name for argument in schema(op).arguments if argument.is_out]
+    if not may_be_whole(op, args, kwargs):
         raise MeshError(f"PyTorch has no rule for {op} of a DTensor; use it on x.full_tensor()")
     mesh = next(x.device_mesh for x in tree_leaves((args, kwargs)) if isinstance(x, DTensor))
     whole = [Replicate()] * mesh.ndim

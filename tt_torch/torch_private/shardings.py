@@ -21,6 +21,7 @@ from torch.distributed.tensor._op_schema import OpSchema, OutputSharding  # 2.13
 from torch.distributed.tensor._ops import _matrix_ops as _of_products  # 2.13.0: for PATCHES
 from torch.distributed.tensor._ops import _view_ops as _of_views  # 2.13.0: for PATCHES
 from torch.distributed.tensor._ops import utils as _of_rules  # 2.13.0: for PATCHES
+from torch.distributed.tensor._ops._math_ops import _NormPartial  # 2.13.0: for PATCHES
 from torch.distributed.tensor.debug import _clear_sharding_prop_cache  # 2.13.0: for put_in
 from torch.distributed.tensor.experimental import register_sharding
 from torch.distributed.tensor.placement_types import Placement
@@ -34,8 +35,15 @@ from tt_torch.torch_private.sharded_lookups import is_masked, look_up
 from tt_torch.torch_private.sharded_masks import has_mask, of_mask
 from tt_torch.torch_private.sharded_norms import HANDLERS, local
 from tt_torch.torch_private.sharded_random import new_of_a_mesh
-from tt_torch.torch_private.sharded_wholes import of_whole_tensors, refuse_size_of_values
-from tt_torch.torch_private.sharded_writes import RESHAPES, apart, in_place, reshaped
+from tt_torch.torch_private.sharded_wholes import may_be_whole, of_whole_tensors, refuse_size_of_values
+from tt_torch.torch_private.sharded_writes import (
+    RESHAPES,
+    apart,
+    becomes_parts,
+    in_place,
+    reshaped,
+    write,
+)
 from tt_torch.torch_private.tensors import without_modes
 from tt_torch.torch_private.trees import tree_leaves
 
@@ -156,9 +164,13 @@ def _whole_without_rule(of: Any) -> Callable[..., Any]:
         except RuntimeError:
             if op_call in (*VIEWS, aten.unbind.int):
                 return _of_a_whole_tensor(given[1].schema)
-            if op_call is not aten.bmm.default or not _split_alike(given[1].schema):
+            if op_call is aten.bmm.default and _split_alike(given[1].schema):
+                return _of_equal_parts(given[1].schema)
+            if op_call is aten.copy_.default and becomes_parts(*args[:2]):
+                return write(args[1], args[0])
+            if op_call.namespace in OF_MESHES or not may_be_whole(op_call, args, given[0]):
                 raise
-            return _of_equal_parts(given[1].schema)
+            return of_whole_tensors(op_call, args, given[0])
         register_sharding(op_call)(partial(_whole, len(schema(op_call).returns)))
         return of(op_call, args, *given)
 
@@ -267,12 +279,23 @@ def _of_elements(of: Callable[..., Any]) -> Callable[..., Any]:
     return view_groups
 
 
+# 2.13.0: without it the norm of a split tensor of float16 would be infinite if its square is larger than 65504.
+def _in_float32(of: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    def reduced(self: Placement, tensor: torch.Tensor, *where: Any) -> torch.Tensor:
+        is_narrow = tensor.dtype in (torch.float16, torch.bfloat16)
+        return of(self, tensor.float() if is_narrow else tensor, *where).to(tensor.dtype)
+
+    return reduced
+
+
 PATCHES: Sequence[tuple[Any, str, Callable[[Any], Any]]] = (
     (_of_tensors, "redistribute_cost", _cost),
     (_of_rules, "redistribute_cost", _cost),
     (_of_rules, "is_tensor_shardable", _evenly),
     (_of_products, "is_tensor_shardable", _evenly),
     (_of_views, "view_groups", _of_elements),
+    (_NormPartial, "_reduce_value", _in_float32),
+    (_NormPartial, "_reduce_shard_value", _in_float32),
 )
 
 
