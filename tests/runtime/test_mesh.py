@@ -9,7 +9,7 @@ from programs import Maker
 import tt_torch
 from tt_torch import errors
 from tt_torch.runtime import Binary, Device
-from tt_torch.runtime.mesh import Parts
+from tt_torch.runtime.mesh import Parts, whole_shape
 from tt_torch.runtime.mesh_executable import MeshExecutable
 
 MESHES = [(1, 2), (2, 1), (2, 3), (2, 4)]
@@ -152,6 +152,8 @@ def test_a_dimension_without_equal_parts_is_refused():
         Parts((7, 4), (0, None), (2, 3))
     with pytest.raises(errors.ShardingError, match="it has no dimension 2, which axis 1"):
         Parts((6, 4), (0, 2), (2, 3))
+    with pytest.raises(errors.ShardingError, match="it has no dimension -1, which axis 0"):
+        Parts(whole_shape((6, 4), (-1, 2), (2, 3)), (-1, 2), (2, 3))
 
 
 def test_each_chip_keeps_what_it_writes():

@@ -104,7 +104,7 @@ def whole_shape(part: Sequence[int], sharding: Sharding, mesh_shape: Sequence[in
     """The shape of a tensor whose part on one chip has the shape `part`."""
     whole = list(part)
     for size, dim in zip(mesh_shape, sharding, strict=True):
-        if dim is not None:
+        if dim is not None and 0 <= dim < len(whole):  # Parts refuses other dimensions by name
             whole[dim] *= size
     return tuple(whole)
 
