@@ -323,8 +323,31 @@ SCALAR, NOTHING = torch.tensor(3.0), torch.empty(0, 8)
 
 
 @pytest.mark.parametrize("compiled", [False, True])
-@pytest.mark.parametrize("function, x", [(swapped_and_written, SCALAR), (lambda x: x.scatter(0, x, x[:, 0]), NOTHING)])
-def test_ops_whose_rule_fails_are_computed_with_whole_tensors(function, x, compiled):
-    split = distribute_tensor(x, init_device_mesh("tt", (1, 2)), [Replicate()] * 2)
+@pytest.mark.parametrize(
+    "function, x, placement",
+    [
+        (swapped_and_written, SCALAR, Replicate()),
+        (lambda x: swapped_and_written(x.mean()), torch.randn(4), Shard(0)),
+        (lambda x: x.scatter(0, x, x[:, 0]), NOTHING, Replicate()),
+        (lambda x: x.split(3, 0)[0] + 1, NOTHING, Shard(1)),
+    ],
+)
+def test_ops_whose_rule_fails_are_computed_with_whole_tensors(function, x, placement, compiled):
+    split = distribute_tensor(x, init_device_mesh("tt", (1, 2)), [Replicate(), placement])
     found = (torch.compile(function, backend="tt") if compiled else function)(split)
     torch.testing.assert_close(whole(found), function(x))
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_view_gives_a_dimension_fewer_parts_than_there_are_chips(compiled):
+    x = torch.randn(32, 6, requires_grad=True)
+
+    def function(x):
+        return x.view(4, 8, 6).cumsum(1).square().sum()
+
+    (expected,) = torch.autograd.grad(function(x), x)
+    split = distribute_tensor(x, init_device_mesh("tt", (2, 4)), [Shard(0), Shard(0)])
+    found = (torch.compile(function, backend="tt") if compiled else function)(split)
+    torch.testing.assert_close(whole(found), function(x))
+    (gradient,) = torch.autograd.grad(found, split)
+    torch.testing.assert_close(whole(gradient), expected)

@@ -38,7 +38,7 @@ def may_be_whole(op: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any])
     """Whether the results of an op may be computed with whole tensors. A view of a gathered copy would lose writes."""
     aliases = [a.alias_info.is_write for a in schema(op).arguments if a.alias_info and not a.is_out]
     tensors = [x for x in tree_leaves((args, kwargs)) if isinstance(x, DTensor)]
-    are_whole = all(p.is_replicate() for x in tensors for p in x.placements)
+    are_whole = all(p.is_replicate() for x in tensors if x.numel() for p in x.placements)
     return not any(aliases) and (are_whole or not aliases) and not is_random(op)
 
 

@@ -155,6 +155,8 @@ def _whole_without_rule(of: Any) -> Callable[..., Any]:
             return in_place(of, op_call, args, *given)
         try:
             made = of(op_call, args, *given)
+            if op_call in VIEWS and not _has_equal_parts(made.output_spec):
+                return _of_a_whole_tensor(given[1].schema)
             return look_up(op_call, args, made) if is_masked(op_call, made) else made
         except NotImplementedError:
             if op_call.namespace in OF_MESHES:
@@ -162,20 +164,30 @@ def _whole_without_rule(of: Any) -> Callable[..., Any]:
             if not _takes_whole_tensors(op_call):
                 return of_whole_tensors(op_call, args, given[0])
         except RuntimeError:
-            if op_call in (*VIEWS, aten.unbind.int):
-                return _of_a_whole_tensor(given[1].schema)
-            if op_call is aten.bmm.default and _split_alike(given[1].schema):
-                return _of_equal_parts(given[1].schema)
-            if op_call is aten.copy_.default and becomes_parts(*args[:2]):
-                return write(args[1], args[0])
-            if op_call.namespace in OF_MESHES or not may_be_whole(op_call, args, given[0]):
+            made = _without_its_rule(op_call, args, given[0], given[1].schema)
+            if made is None:
                 raise
-            return of_whole_tensors(op_call, args, given[0])
+            return made
         register_sharding(op_call)(partial(_whole, len(schema(op_call).returns)))
         return of(op_call, args, *given)
 
     part_of_graphs(_propagate_op_sharding_dispatch_slow_path)
     return _propagate_op_sharding_dispatch_slow_path
+
+
+def _without_its_rule(op: OpOverload, args: Any, kwargs: Any, asked: OpSchema) -> Any:
+    """The sharding of an op whose rule fails, or its result. None for an op that may not be computed otherwise."""
+    if op in (*VIEWS, aten.unbind.int):
+        return _of_a_whole_tensor(asked)
+    if op is aten.bmm.default and _split_alike(asked):
+        return _of_equal_parts(asked)
+    if op is aten.transpose.int and not args[0].dim():
+        return aten.alias.default(args[0])
+    if op is aten.copy_.default and becomes_parts(*args[:2]):
+        return write(args[1], args[0])
+    if op.namespace in OF_MESHES or not may_be_whole(op, args, kwargs):
+        return None
+    return of_whole_tensors(op, args, kwargs)
 
 
 def _gathered(asked: OpSchema) -> OpSchema:
@@ -210,6 +222,11 @@ def _of_a_whole_tensor(asked: OpSchema) -> OutputSharding:
     rules = DTensor._op_dispatcher.sharding_propagator  # 2.13.0: without it these views would be errors
     made = rules.propagate_op_sharding_non_cached(whole)
     return OutputSharding(made.output_spec, redistribute_schema=whole, needs_redistribute=True)
+
+
+def _has_equal_parts(spec: DTensorSpec) -> bool:
+    """PyTorch's rule lets two axes of the mesh split a dimension that has only as many parts as one axis."""
+    return _of_rules.is_tensor_evenly_shardable(spec.shape, spec)
 
 
 def _split_alike(asked: OpSchema) -> bool:
