@@ -128,3 +128,11 @@ def test_scalars_in_isin() -> None:
     three, x = (distribute_tensor(each, mesh, [Replicate()]) for each in (torch.tensor(3), torch.arange(4)))
     compiled = torch.compile(lambda a, x: (torch.isin(a, a), torch.isin(x, a)), backend="tt")
     assert [whole(each).tolist() for each in compiled(three, x)] == [True, [False, False, False, True]]
+
+
+def test_resize_to_another_shape_is_refused():
+    x = distribute_tensor(torch.randn(4, 4), init_device_mesh("tt", (2,)), [Shard(0)])
+    assert x.resize_(4, 4) is x
+    for resize in (lambda: x.resize_(2, 4), lambda: x.resize_as_(x[:2])):
+        with pytest.raises(MeshError, match=r"of a DTensor of shape \(4, 4\) to \(2, 4\); use view"):
+            resize()

@@ -34,6 +34,16 @@ def _as_strided(op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     raise MeshError(f"{op} of a DTensor, which fill_diagonal_ uses, too: {why}; use it on x.full_tensor()")
 
 
+# 2.13.0: without it the error would be that these ops have no rule.
+@handles(torch.ops.aten.resize_.default, torch.ops.aten.resize_as_.default)
+def _resize(op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor:
+    x, form, *_ = args
+    size = tuple(form.shape if isinstance(form, torch.Tensor) else form)
+    if size == x.shape:
+        return x
+    raise MeshError(f"{op} of a DTensor of shape {tuple(x.shape)} to {size}; use view, or a slice, or x.full_tensor()")
+
+
 def may_be_whole(op: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
     """Whether the results of an op may be computed with whole tensors. A view of a gathered copy would lose writes."""
     aliases = [a.alias_info.is_write for a in schema(op).arguments if a.alias_info and not a.is_out]
