@@ -351,3 +351,14 @@ def test_a_view_gives_a_dimension_fewer_parts_than_there_are_chips(compiled):
     torch.testing.assert_close(whole(found), function(x))
     (gradient,) = torch.autograd.grad(found, split)
     torch.testing.assert_close(whole(gradient), expected)
+
+
+def test_a_write_at_a_computed_place_without_dimensions():
+    """It ended torch-mlir's process."""
+    x, value, mesh = torch.randn(8), torch.tensor(3.0), init_device_mesh("tt", (2, 2))
+
+    def function(x, value):
+        return x.index_put((value.cummax(-1)[1],), value)
+
+    split = [distribute_tensor(each, mesh, [Replicate()] * 2) for each in (x, value)]
+    torch.testing.assert_close(whole(torch.compile(function, backend="tt")(*split)), function(x, value))

@@ -71,6 +71,8 @@ def index_put(
         return aten.index_put(x, masks, values, accumulate)
     if any(not i.numel() for _, i in given):
         return x.clone()
+    if given and all(i.dim() == 0 and i.dtype is not torch.bool for _, i in given):
+        return _at_one_place(x, dict(given), values, accumulate)
     if len(given) != 1 or given[0][1].dtype is not torch.bool:
         one = len(given) == 1 and given[0][1].shape == (1,) and values.dtype is x.dtype and not accumulate
         return _with_one_row(x, *given[0], values) if one else NotImplemented
@@ -91,6 +93,16 @@ def index_put(
     if accumulate and x.dtype is torch.bool:
         return x | (mask & values)
     return x + torch.where(mask, values, 0) if accumulate else torch.where(mask, values, x)
+
+
+def _at_one_place(x: Tensor, given: dict[int, Tensor], values: Tensor, accumulate: bool) -> Tensor:
+    """`x[i] = values` for indices without dimensions, which end torch-mlir's process. Each becomes a list of one index,
+    whose dimension in the values is that of the first index, or 0 if there are dimensions between the indices."""
+    dims = list(given)
+    values = values.expand([size for d, size in enumerate(x.shape) if d not in given])
+    at = dims[0] if dims == [*range(dims[0], dims[-1] + 1)] else 0
+    lists = [given[d].reshape(1) if d in given else None for d in range(dims[-1] + 1)]
+    return aten.index_put(x, lists, values.unsqueeze(at), accumulate)
 
 
 def _with_one_row(x: Tensor, dim: int, index: Tensor, values: Tensor) -> Tensor:
