@@ -10,9 +10,11 @@ from torch.compiler._cache import (
     CacheArtifactRecorder,  # 2.13.0: without it save_cache_artifacts would leave out entries of our compile cache
 )
 
+KIND = "tt_torch"  # the name of our entries there
 
-def register(name: str, populate: Callable[[str, bytes], None]) -> None:
-    """Makes a kind of entry known. `populate` gets the key and the content of each entry that somebody loads."""
+
+def register(populate: Callable[[str, bytes], None]) -> None:
+    """Makes our entries known. `populate` gets the key and the content of each entry that somebody loads."""
 
     class Artifact(CacheArtifact):
         def populate_cache(self) -> None:
@@ -20,11 +22,11 @@ def register(name: str, populate: Callable[[str, bytes], None]) -> None:
 
         @staticmethod
         def type() -> str:
-            return name
+            return KIND
 
     CacheArtifactFactory.register(Artifact)
 
 
-def record(name: str, key: str, content: bytes) -> None:
+def record(key: str, content: bytes) -> None:
     """Adds an entry to those that `save_cache_artifacts` returns."""
-    CacheArtifactRecorder(name, key).record(content)
+    CacheArtifactRecorder(KIND, key).record(content)

@@ -15,6 +15,7 @@ import torch
 
 import tt_torch
 from tt_torch.config import CompileDepth, CompilerConfig
+from tt_torch.driver.cache import artifacts  # noqa: F401 - makes entries known to PyTorch
 from tt_torch.driver.cache.store import Store, store_of
 from tt_torch.wire.binary import system
 

@@ -29,7 +29,6 @@ Content: TypeAlias = tuple[dict[str, Json], dict[str, torch.Tensor]]  # data and
 FORM = "compile cache 1"  # is changed when a reader of the old form would misread an entry
 SUFFIX = ".ttcache"
 HITS, MISSES = "hits", "misses"  # the files that count; each hit or miss adds one byte
-ARTIFACT = "tt_torch"  # the kind of our entries in `torch.compiler.save_cache_artifacts`
 
 
 class CacheWarning(UserWarning):
@@ -59,7 +58,7 @@ class Store:
         try:
             content = path.read_bytes()
             found = _opened(path, content, key)
-            cache_artifacts.record(ARTIFACT, key, content)
+            cache_artifacts.record(key, content)
             with contextlib.suppress(PermissionError):  # the owner of a shared folder may only let us read
                 os.utime(path)
         except FileNotFoundError:
@@ -75,7 +74,7 @@ class Store:
         """Keeps an entry. If there are too many bytes then, the least recently used entries are removed."""
         own = separate(tensors)
         content = save(own, sealed({**data, "format": FORM, "key": key}, own))
-        cache_artifacts.record(ARTIFACT, key, content)
+        cache_artifacts.record(key, content)
         self.write_file(key, content)
 
     def write_file(self, key: str, content: bytes) -> None:
@@ -173,11 +172,8 @@ def _tell(message: str) -> None:
     user_code.warn_once("compile cache", CacheWarning(message))
 
 
-def _populate(key: str, content: bytes) -> None:
+def take(key: str, content: bytes) -> None:
     """Takes an entry from `torch.compiler.load_cache_artifacts`. Its content is checked when it is read."""
     store = store_of(CompilerConfig.from_env())
     if store and re.fullmatch("[0-9a-f]{64}", key):  # a key is a part of a path
         store.write_file(key, content)
-
-
-cache_artifacts.register(ARTIFACT, _populate)
