@@ -70,19 +70,30 @@ def test_example_reports_errors(program, tmp_path):
     assert done.returncode == 1 and done.stderr.startswith("BinaryFormatError: not a valid TTNN binary")
 
 
+TYPES = "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64".split()
+
+
+def every_type(**tensors):
+    return {name: x.float() - 1 if x.is_floating_point() else x for name, x in tensors.items()}, tensors["bfloat16"] * 3
+
+
 @pytest.mark.build
 def test_example_of_a_package(built, tmp_path):
-    model, path = torch.nn.Sequential(torch.nn.Linear(64, 128), torch.nn.GELU(), torch.nn.Linear(128, 10)), "mlp.ttpkg"
-    tt_torch.compile_model(model.eval(), (torch.randn(4, 64),)).save(tmp_path / path)
-    program = built("run_package")
+    """Inputs and results of all types; then a damaged file."""
+    path, program = "types.ttpkg", built("run_package")
+    count = torch.arange(30).reshape(5, 6) % 7
+    given = {name: (count / 7 if "float" in name else count).to(getattr(torch, name)) for name in TYPES}
+    tt_torch.compile_model(every_type, kwargs=given).save(tmp_path / path)
     done = subprocess.run([program, path], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    name, _, number = done.stdout.partition(" sum ")
-    result = tt_torch.load(tmp_path / path)((torch.arange(256.0) % 7 / 7).reshape(4, 64))
-    assert name == "result 4x10" and float(number) == pytest.approx(result.double().sum().item(), rel=1e-6)
+    wanted = {f"result[0]['{name}']": x for name, x in every_type(**given)[0].items()}
+    wanted["result[1]"] = every_type(**given)[1]
+    for line, name in zip(done.stdout.splitlines(), sorted(wanted), strict=True):
+        text, _, number = line.partition(" sum ")
+        assert text == f"{name} 5x6" and float(number) == pytest.approx(wanted[name].double().sum().item(), rel=1e-6)
     (tmp_path / path).write_bytes((tmp_path / path).read_bytes()[:-1])
     done = subprocess.run([program, path], cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 1 and done.stderr.startswith("PackageError: mlp.ttpkg is damaged")
+    assert done.returncode == 1 and done.stderr.startswith("PackageError: types.ttpkg is damaged")
 
 
 @pytest.mark.build
