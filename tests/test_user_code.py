@@ -8,8 +8,10 @@ from collections.abc import Callable
 import torch
 
 import tt_torch
+from tt_torch import user_code
 from tt_torch.driver.partition import HostFallbackWarning
 from tt_torch.dynamo.exactness.plan import Float64Warning
+from tt_torch.torch_private.tracing import make_fx
 
 IN_FLOAT64 = lambda x: x.double().exp()  # noqa: E731
 
@@ -54,3 +56,16 @@ def test_an_op_of_a_module_of_pytorch_is_named_by_the_line_that_calls_the_model(
     told = [w.message for w in caught if w.category is HostFallbackWarning]
     assert told
     assert all(op.location == f"{__file__}:{line_of(call)}" for warning in told for op in warning.ops)
+
+
+def test_code_that_pytorch_makes_is_not_the_users_line() -> None:
+    """PyTorch traces a graph by functions that it makes from strings."""
+    seen: list[str] = []
+
+    def traced(x: torch.Tensor) -> torch.Tensor:
+        seen.append(eval("line()", {"line": user_code.line}))
+        return x
+
+    call = lambda: make_fx(traced)(torch.ones(2))  # noqa: E731
+    call()
+    assert seen == [f"{__file__}:{line_of(traced) + 1}"]

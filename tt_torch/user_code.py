@@ -95,7 +95,7 @@ def is_pytorchs_or_ours(file: str) -> bool:
 
 def _innermost() -> FrameType | None:
     """The frame of the user's line that is running now."""
-    frames = list(_frames())[::-1]
+    frames = [frame for frame in _frames() if not _is_made(frame)][::-1]
     position = innermost([frame.f_code.co_filename for frame in frames])
     return None if position is None else frames[position]
 
@@ -105,6 +105,12 @@ def _frames() -> Iterator[FrameType]:
     while frame:
         yield frame
         frame = frame.f_back
+
+
+def _is_made(frame: FrameType) -> bool:
+    """Whether a library has made this code from a string, as PyTorch does while it traces. `python -c` gives the
+    user's code the same file name, and runs it as `__main__`."""
+    return frame.f_code.co_filename == "<string>" and frame.f_globals.get("__name__") != "__main__"
 
 
 def _is_foreign(file: str) -> bool:
