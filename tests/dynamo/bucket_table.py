@@ -50,6 +50,7 @@ RIGHT: dict[str, Callable[[torch.Tensor], Any]] = {
     "picked": lambda x: (x[:, -1], x[:, 0], x[:, -2] + x[:, 1], x[..., 3:5]),
     "size as a number": lambda x: (x * x.shape[1], x.sum(1) / (2 * x.shape[1] + 1)),
     "joined": lambda x: (torch.cat([x, x], -1), torch.stack([x, -x]), x.chunk(2, -1)),
+    "joined with nothing": lambda x: torch.cat([x.new_empty(0), x, x.new_empty(2, 0, 16)], 1),
     "looked up": lambda x: torch.arange(30.0).reshape(10, 3)[(x[..., 0] * 9).abs().long().clamp(0, 9)],
     "looked up in it": lambda x: (
         x[:, torch.tensor([-1, 0])],

@@ -201,14 +201,21 @@ def slice_(p: Padding, node: Node, a: Arguments) -> Tagged:
 
 @RULES(aten.cat, aten.stack)
 def joined(p: Padding, node: Node, a: Arguments) -> Tagged:
-    """`cat` joins along dimensions without padding: two tensors of (length, 3) become (length, 6). `stack` makes a new
-    dimension, which has no padding."""
-    result, tags = run(node, a), p.of(_operands(node)[0])
-    dim = a["dim"] % result.dim()
+    """`cat` joins along dimensions without padding: two tensors of (length, 3) become (length, 6). It may also join a
+    padded tensor with tensors that have no elements, as an empty cache is. `stack` makes a new dimension, which has no
+    padding."""
     stacked = facts.packet(node.target) is aten.stack
-    if any(p.of(n) != tags for n in _operands(node)) or (not stacked and tags[dim]):
+    given = node.args[0]
+    operands = [n for n in given if stacked or not _is_empty(n)] or given
+    result, tags = run(node, a), p.of(operands[0])
+    dim = a["dim"] % result.dim()
+    if any(p.of(n) != tags for n in operands) or (not stacked and tags[dim] and len(operands) > 1):
         raise p.refused(node, "it joins padded dimensions")
     return result, (*tags[:dim], {}, *tags[dim:]) if stacked else tags
+
+
+def _is_empty(n: Node) -> bool:
+    return any(isinstance(size, int) and size == 0 for size in n.meta["val"].shape)
 
 
 @RULES(Fact.CREATES)
