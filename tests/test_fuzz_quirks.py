@@ -24,6 +24,7 @@ from tt_torch.fuzz.quirks import undefined
         ("torch.cdist(v0, v1)", torch.ones(0, 5), torch.ones(1, 5)),
         ("torch.complex(v0, v1).abs()", torch.tensor([1e-40]), torch.tensor([1e-30, inf])),
         ("v0 @ v1", torch.full((2, 2), 3e38), torch.full((2, 2), inf)),
+        ("torch.linalg.qr(v1)", torch.tensor([[nan], [1.0]]), torch.ones(2, 1)),
         ("v0.sum()", torch.tensor([3e38]), torch.tensor([1e30])),
         ("torch.cdist(v0, v0)", torch.ones(26, 2), torch.ones(25, 2)),
         ("torch.nn.functional.scaled_dot_product_attention(v0, v0, v1)", torch.tensor([nan]), torch.ones(2)),

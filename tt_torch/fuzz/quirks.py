@@ -145,6 +145,8 @@ QUIRKS = (
         ),
         _is_near_overflow,
     ),
+    # BLAS's norm of [1, inf, 2] is infinite, that of [1, inf, inf] is NaN, and that of [nan, 1, 1, 1] is a number.
+    Quirk(re.compile(r"\bqr\(|geqrf"), _is_not_finite),
     # With an operand of another dtype, the distances from nothing have the dtype of the first operand.
     Quirk(re.compile("cdist"), _is_empty),
     # The vector loop rounds the exponent to float32, which makes it even. A gradient has the exponent minus one.

@@ -205,8 +205,7 @@ def joined(p: Padding, node: Node, a: Arguments) -> Tagged:
     padded tensor with tensors that have no elements, as an empty cache is. `stack` makes a new dimension, which has no
     padding."""
     stacked = facts.packet(node.target) is aten.stack
-    given = node.args[0]
-    operands = [n for n in given if stacked or not _is_empty(n)] or given
+    operands = [n for n in node.args[0] if stacked or not _is_empty(n)] or node.args[0]
     result, tags = run(node, a), p.of(operands[0])
     dim = a["dim"] % result.dim()
     if any(p.of(n) != tags for n in operands) or (not stacked and tags[dim] and len(operands) > 1):
