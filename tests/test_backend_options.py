@@ -164,6 +164,8 @@ def test_the_compile_config_of_transformers_works_in_generate():
 
 @pytest.mark.parametrize("name", ["buffer_cache", "constant_cache"])
 def test_a_cache_of_the_user_has_no_effect_and_says_so_once(name: str):
+    with warnings.catch_warnings(action="error"):
+        assert getattr(BackendOptions.of(BackendOptions()), name) == {}
     with pytest.warns(OldOptionWarning, match=f"^{name}: no effect: .*clear_caches") as told:
         BackendOptions(**{name: {}})
         setattr(BackendOptions(), name, {})

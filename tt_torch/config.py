@@ -165,6 +165,11 @@ def _config() -> Kind:
     return Kind("a CompilerConfig", lambda value: kinds.require(isinstance(value, CompilerConfig), value))
 
 
+def _cache() -> Kind:
+    given = kinds.dictionary()
+    return Kind("a dict, or None for an empty one", lambda value: {} if value is None else given.check(value))
+
+
 CACHES = (
     "no effect: weights stay on their device by themselves, this dict stays as it is, and `clear_caches()` frees them"
 )
@@ -191,8 +196,8 @@ class BackendOptions(Checked):
     async_mode: bool = option(
         kinds.boolean(), False, "return before the device has finished: [stages.md](stages.md#asynchronous-calls)"
     )
-    buffer_cache: dict[Any, Any] | None = option(kinds.optional(kinds.dictionary()), None, CACHES)  # noqa: RUF009
-    constant_cache: dict[Any, Any] | None = option(kinds.optional(kinds.dictionary()), None, CACHES)  # noqa: RUF009
+    buffer_cache: dict[Any, Any] | None = option(_cache(), None, CACHES)  # noqa: RUF009
+    constant_cache: dict[Any, Any] | None = option(_cache(), None, CACHES)  # noqa: RUF009
 
     def __post_init__(self) -> None:
         vars(self)["used"] = weakref.WeakSet()  # the devices of compilations with these options
@@ -234,7 +239,7 @@ class BackendOptions(Checked):
             config = config.frozen(enable_trace=True)
         config = config.for_compilation()
         modes.tell(mode, config.device)
-        complete = dataclasses.replace(given, compiler_config=config)
+        complete = dataclasses.replace(given, compiler_config=config, buffer_cache=None, constant_cache=None)
         vars(complete)["used"] = vars(given)["used"]
         return complete
 
