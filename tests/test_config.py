@@ -37,6 +37,7 @@ ACCEPTED = [
 
 REFUSED = [
     ("compile_depth", 7),
+    ("compile_depth", True),
     ("op_by_op_backend", 3),
     ("single_op_timeout", 0),
     ("single_op_timeout", "30"),

@@ -165,11 +165,6 @@ def _config() -> Kind:
     return Kind("a CompilerConfig", lambda value: kinds.require(isinstance(value, CompilerConfig), value))
 
 
-def _cache() -> Kind:
-    given = kinds.dictionary()
-    return Kind("a dict, or None for an empty one", lambda value: {} if value is None else given.check(value))
-
-
 CACHES = (
     "no effect: weights stay on their device by themselves, this dict stays as it is, and `clear_caches()` frees them"
 )
@@ -196,8 +191,8 @@ class BackendOptions(Checked):
     async_mode: bool = option(
         kinds.boolean(), False, "return before the device has finished: [stages.md](stages.md#asynchronous-calls)"
     )
-    buffer_cache: dict[Any, Any] | None = option(_cache(), None, CACHES)  # noqa: RUF009
-    constant_cache: dict[Any, Any] | None = option(_cache(), None, CACHES)  # noqa: RUF009
+    buffer_cache: dict[Any, Any] | None = option(kinds.own_dictionary(), None, CACHES)  # noqa: RUF009
+    constant_cache: dict[Any, Any] | None = option(kinds.own_dictionary(), None, CACHES)  # noqa: RUF009
 
     def __post_init__(self) -> None:
         vars(self)["used"] = weakref.WeakSet()  # the devices of compilations with these options

@@ -167,7 +167,7 @@ class OldNames:
     )
     unique_ops = Output(kinds.dictionary(), "records of an op-by-op run by key, as they are in its results file")
     runtime_intermediate_cache = Output(
-        kinds.dictionary(),
+        kinds.own_dictionary(),
         "with `enable_intermediate_verification`: the comparison of each FX node by name, with `pcc` and `atol`",
     )
     torch_mlir_module = Output(kinds.optional(kinds.text()), "with `profile_ops`: the last module in torch dialect")

@@ -61,7 +61,10 @@ def subset(*values: str) -> Kind:
 
 
 def enum(members: type[IntEnum]) -> Kind:
-    return Kind(", ".join(m.name for m in members), lambda value: members(value), lambda text: members[text.upper()])
+    def check(value: Setting) -> Setting:
+        return members(require(isinstance(value, int) and not isinstance(value, bool), value))
+
+    return Kind(", ".join(m.name for m in members), check, lambda text: members[text.upper()])
 
 
 def number(kind: type, minimum: float, unit: str, maximum: float | None = None) -> Kind:
@@ -180,6 +183,12 @@ def function() -> Kind:
 
 def dictionary() -> Kind:
     return Kind("a dict", lambda value: require(isinstance(value, dict), value))
+
+
+def own_dictionary() -> Kind:
+    """A dict of the user. tt-torch's programs may write None for a new one."""
+    check = dictionary().check
+    return Kind("a dict, or None for an empty one", lambda value: {} if value is None else check(value))
 
 
 def option(kind: Kind, default: Setting, doc: str, env: str | None = None, old_env: str | None = None) -> Any:
