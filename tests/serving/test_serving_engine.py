@@ -78,6 +78,8 @@ def test_requests_that_are_refused() -> None:
         served.submit(PROMPT, max_new_tokens=62)
     with pytest.raises(ConfigError, match="max_new_tokens=0 is not accepted"):
         served.submit(PROMPT, max_new_tokens=0)
+    with pytest.raises(ConfigError, match=r"max_new_tokens=2\.5 is not accepted"):
+        served.submit(PROMPT, max_new_tokens=2.5)
     for count in (64, 0):
         with pytest.raises(ConfigError, match=rf"len\(prompt\)={count} is not accepted; it takes 1 to 63: prompt and"):
             served.submit([1] * count)
@@ -106,9 +108,28 @@ def test_sampling_per_request() -> None:
         free = served.submit(PROMPT, max_new_tokens=20)
         greedily = served.submit(PROMPT, max_new_tokens=20, top_k=1)
         assert greedily.result() == expected != free.result()
-        with pytest.raises(RequestError, match=r"Unknown logit_processor_kwargs: \{'top_p'\}"):
-            served.submit(PROMPT, top_p=0.5).result()
+        with pytest.raises(ConfigError, match="'top_p' is not accepted; it takes temperature, top_k: those"):
+            served.submit(PROMPT, top_p=0.5)
         assert len(served.submit(PROMPT, max_new_tokens=2).result()) == 2  # the others go on
+
+
+WRONG = [("temperature", 0), ("temperature", -1.0), ("temperature", float("nan")), ("top_k", -1), ("top_k", "1")]
+WRONG += [("top_k", 1.5), ("top_p", 1.5), ("top_p", -0.1), ("top_p", None), ("stop_strings", "a")]
+
+
+def test_sampling_parameters_that_are_refused() -> None:
+    """Transformers' loop would end at some of them, and with it all other requests."""
+    model = network(num_hidden_layers=1)
+    config = GenerationConfig(do_sample=True, temperature=5.0, top_k=40, top_p=0.9)
+    with engine(model, generation_config=config) as served:
+        running = served.submit(PROMPT, max_new_tokens=12, temperature=1, top_k=1)
+        for name, value in WRONG:
+            with pytest.raises(ConfigError, match=name):
+                served.submit(PROMPT, **{name: value})
+        every = served.submit(PROMPT, max_new_tokens=20, top_k=0, top_p=1, temperature=100)  # nearly any token
+        assert len({*every.result()}) > 10
+        assert len(served.submit(PROMPT, max_new_tokens=3, top_k=1000).result()) == 3
+        assert running.result() == greedy(model, PROMPT, 12)
 
 
 def test_a_failure_reaches_all_requests(monkeypatch: pytest.MonkeyPatch) -> None:

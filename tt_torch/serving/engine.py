@@ -5,15 +5,40 @@ from __future__ import annotations
 import operator
 import queue
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from transformers import ContinuousBatchingConfig, GenerationConfig, PreTrainedModel
 from transformers.generation.continuous_batching.continuous_api import OutputRouter
 from transformers.generation.continuous_batching.requests import GenerationOutput, RequestStatus
 
+from tt_torch import option_kinds as kinds
 from tt_torch.errors import ConfigError, QueueFullError, RequestError
 from tt_torch.serving.model import serve
+
+# Transformers' loop only compares types. With a temperature of 0, the logits are not finite, and drawing a token would
+# end the loop with all requests.
+SAMPLING = {
+    "temperature": kinds.number(float, 1e-6, "a number (top_k=1 makes a request greedy)"),
+    "top_k": kinds.number(int, 0, "a number of tokens (0 is no limit)"),
+    "top_p": kinds.number(float, 0, "a probability", 1),
+}
+
+
+def checked_sampling(given: Mapping[str, float], known: Collection[str], ids: int) -> dict[str, float]:
+    """The sampling parameters of a request as Transformers' loop takes them. The model has `ids` tokens.
+
+    Raises ConfigError for a value that is out of range, and for a name that the loop has no processor for.
+    """
+    values: dict[str, float] = {}
+    for name, value in given.items():
+        if name not in SAMPLING or name not in known:
+            names = ", ".join(known) or "none here"
+            raise ConfigError("sampling parameter", name, f"{names}: those of the generation config, if it samples")
+        values[name] = kinds.checked(name, SAMPLING[name], value)
+    if "top_k" in values:
+        values["top_k"] = min(values["top_k"] or ids, ids)
+    return values
 
 
 def checked(prompt: Sequence[int], new: int | None, limit: int, model: PreTrainedModel) -> tuple[list[int], int]:
@@ -34,7 +59,7 @@ def checked(prompt: Sequence[int], new: int | None, limit: int, model: PreTraine
             "len(prompt)", len(tokens), f"1 to {limit - 1}: prompt and answer have at most {limit} tokens"
         )
     room = limit - len(tokens)
-    if not 1 <= (new := room if new is None else new) <= room:
+    if not isinstance(new := room if new is None else new, int) or not 1 <= new <= room:
         raise ConfigError("max_new_tokens", new, f"1 to {room} for a prompt of {len(tokens)} tokens")
     return tokens, new
 
@@ -209,13 +234,15 @@ class Engine:
                 `do_sample=True` and a value for each of them that requests may set.
 
         Raises:
-            ConfigError: if the prompt is empty or has an id that the model does not know, or if the request is longer
-                than `max_length`.
+            ConfigError: if the prompt is empty or has an id that the model does not know, if the request is longer
+                than `max_length`, or for a sampling parameter that is out of range or that no request may set.
             QueueFullError: if there is no place in time.
             RequestError: if the engine is not running.
         """
         new = self._default_new if max_new_tokens is None else max_new_tokens
         tokens, new = checked(prompt, new, self.max_length, self._model)
+        known = self.manager.logit_processor.supported_keys
+        sampling = checked_sampling(sampling, known, self._model.config.get_text_config().vocab_size)
         if not self._places.acquire(timeout=timeout):
             raise QueueFullError(self._max_queue, timeout)
         with self._lock:
