@@ -525,6 +525,24 @@ func.func @main(%x: tensor<2x6x16xf32>, %w: tensor<96x16xf32> {ttcore.argument_t
 
 // -----
 
+// The product has one dimension for batch and positions.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<12x16xf32>, %w: tensor<96x16xf32> {ttcore.argument_type = "parameter"}, %b: tensor<96xf32> {ttcore.argument_type = "parameter"}) -> (tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32>) {
+  // CHECK: [[J:%[0-9]+]] = "ttir.linear"(%arg0
+  // CHECK: [[R:%[0-9]+]] = "ttir.reshape"([[J]]) {shape = array<i64: 2, 6, 96>}
+  // CHECK: [[H:%[0-9]+]]:3 = "ttir.split_query_key_value_and_split_heads"([[R]]) {num_heads = 4
+  // CHECK: return [[H]]#0, [[H]]#1, [[H]]#2
+  %0 = "ttir.linear"(%x, %w, %b) {transpose_a = false, transpose_b = true, operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<12x16xf32>, tensor<96x16xf32>, tensor<96xf32>) -> tensor<12x96xf32>
+  %1 = "ttir.reshape"(%0) {shape = array<i64: 2, 6, 4, 24>} : (tensor<12x96xf32>) -> tensor<2x6x4x24xf32>
+  %2 = "ttir.permute"(%1) {permutation = array<i64: 0, 2, 1, 3>} : (tensor<2x6x4x24xf32>) -> tensor<2x4x6x24xf32>
+  %q = "ttir.slice_static"(%2) {begins = array<i64: 0, 0, 0, 0>, ends = array<i64: 2, 4, 6, 8>, step = array<i64: 1, 1, 1, 1>} : (tensor<2x4x6x24xf32>) -> tensor<2x4x6x8xf32>
+  %k = "ttir.slice_static"(%2) {begins = array<i64: 0, 0, 0, 8>, ends = array<i64: 2, 4, 6, 16>, step = array<i64: 1, 1, 1, 1>} : (tensor<2x4x6x24xf32>) -> tensor<2x4x6x8xf32>
+  %v = "ttir.slice_static"(%2) {begins = array<i64: 0, 0, 0, 16>, ends = array<i64: 2, 4, 6, 24>, step = array<i64: 1, 1, 1, 1>} : (tensor<2x4x6x24xf32>) -> tensor<2x4x6x8xf32>
+  return %q, %k, %v : tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32>
+}
+
+// -----
+
 // Two of the parts overlap.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x6x16xf32>, %w: tensor<96x16xf32> {ttcore.argument_type = "parameter"}, %b: tensor<96xf32> {ttcore.argument_type = "parameter"}) -> (tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32>, tensor<2x4x6x8xf32>) {

@@ -173,8 +173,9 @@ def parts_beside_each_other(op: Op, b: Builder) -> Value | None:
     between = [linear.results[0], split.operands[0]]
     if not all(map(single_use, between)) or not all(len(shape(v)) == rank and is_constant(v) for v, rank in given):
         return None
-    heads, width = shape(op.results[0])[1], shape(op.results[0])[3]
-    if shape(linear.results[0])[-1] != 3 * heads * width:
+    batch, heads, length, width = shape(op.results[0])
+    columns = 3 * heads * width
+    if shape(linear.results[0])[-1] != columns:
         return None
     dims = {"b": 0 if ods.attr(linear, "transpose_b") else 1, "bias": 0}
     operands = {
@@ -182,6 +183,8 @@ def parts_beside_each_other(op: Op, b: Builder) -> Value | None:
         for name, value in ods.operands_of(linear).items()
     }
     joint = b.also_from(linear)(linear.name, *operands.values(), **ods.attrs_of(linear))
+    if shape(joint) != [batch, length, columns]:  # the product may have one dimension for both
+        joint = b("ttir.reshape", joint, shape=[batch, length, columns])
     made = b("ttir.split_query_key_value_and_split_heads", joint, num_heads=heads)
     for cut in cuts:
         if cut != op.operation:
