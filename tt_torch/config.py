@@ -165,6 +165,10 @@ def _config() -> Kind:
     return Kind("a CompilerConfig", lambda value: kinds.require(isinstance(value, CompilerConfig), value))
 
 
+class _NotGiven(dict[Any, Any]):
+    """The dict of a cache that no user has given. A copy of the options has it, too."""
+
+
 CACHES = (
     "no effect: weights stay on their device by themselves, this dict stays as it is, and `clear_caches()` frees them"
 )
@@ -198,8 +202,9 @@ class BackendOptions(Checked):
         vars(self)["used"] = weakref.WeakSet()  # the devices of compilations with these options
 
     def __setattr__(self, name: str, value: Setting) -> None:
-        super().__setattr__(name, value)
-        if name.endswith("_cache") and value is not None:
+        is_cache = name.endswith("_cache")
+        super().__setattr__(name, _NotGiven() if is_cache and value is None else value)
+        if is_cache and not isinstance(getattr(self, name), _NotGiven):
             user_code.warn_once(name, OldOptionWarning(f"{name}: {CACHES}"))
 
     def __getstate__(self) -> dict[str, Setting]:
@@ -234,7 +239,7 @@ class BackendOptions(Checked):
             config = config.frozen(enable_trace=True)
         config = config.for_compilation()
         modes.tell(mode, config.device)
-        complete = dataclasses.replace(given, compiler_config=config, buffer_cache=None, constant_cache=None)
+        complete = dataclasses.replace(given, compiler_config=config)
         vars(complete)["used"] = vars(given)["used"]
         return complete
 
