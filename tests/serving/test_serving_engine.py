@@ -108,7 +108,7 @@ def test_sampling_per_request() -> None:
         free = served.submit(PROMPT, max_new_tokens=20)
         greedily = served.submit(PROMPT, max_new_tokens=20, top_k=1)
         assert greedily.result() == expected != free.result()
-        with pytest.raises(ConfigError, match="'top_p' is not accepted; it takes temperature, top_k: those"):
+        with pytest.raises(ConfigError, match="'top_p' is not accepted; it takes temperature, top_k, which the"):
             served.submit(PROMPT, top_p=0.5)
         assert len(served.submit(PROMPT, max_new_tokens=2).result()) == 2  # the others go on
 

@@ -33,8 +33,9 @@ def checked_sampling(given: Mapping[str, float], known: Collection[str], ids: in
     values: dict[str, float] = {}
     for name, value in given.items():
         if name not in SAMPLING or name not in known:
-            names = ", ".join(known) or "none here"
-            raise ConfigError("sampling parameter", name, f"{names}: those of the generation config, if it samples")
+            names = f"{', '.join(known)}, which the generation config sets"
+            none = "none, because the generation config sets none"
+            raise ConfigError("sampling parameter", name, names if known else none)
         values[name] = kinds.checked(name, SAMPLING[name], value)
     if "top_k" in values:
         values["top_k"] = min(values["top_k"] or ids, ids)
