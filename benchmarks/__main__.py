@@ -29,7 +29,6 @@ NAMES = (
     "package",
     "generate",
     "decode_cost",
-    "mesh_cost",
     "mesh_memory",
     "serving",
 )

@@ -12,7 +12,6 @@ import json
 import resource
 import sys
 from collections import Counter
-from typing import Any
 
 import torch
 
@@ -20,6 +19,7 @@ import tt_torch
 from benchmarks.common import in_process, table
 from benchmarks.published import TOKENS
 from tt_torch.profiling.cost_model import CHIPS, planned
+from tt_torch.profiling.scaling import CARDS, Step
 from tt_torch.wire.binary import first_chip
 from tt_torch.wire.calls import public
 from tt_torch.wire.decode import decode
@@ -28,12 +28,11 @@ LAYERS, CACHE = 32, 256
 SIZES = {"hidden_size": 4096, "intermediate_size": 14336, "num_attention_heads": 32, "num_key_value_heads": 8}
 BFP4 = {"weight_dtype": "bfp4_b", "math_fidelity": "lofi"}
 PRECISIONS = {"bfp8": {}, "bfp4 gate, up": {"*.gate_proj": BFP4, "*.up_proj": BFP4}}
-ARCHS = {"n150": "wormhole_b0", "p150": "blackhole"}
 
 
 def run(threads: int) -> None:
     rows = []
-    for (card, arch), weights in itertools.product(ARCHS.items(), PRECISIONS):
+    for (card, arch), weights in itertools.product(CARDS.items(), PRECISIONS):
         found = in_process("benchmarks.decode_cost", arch, weights, str(threads))
         total, products, published = found["seconds"], found["products"], TOKENS.get((card, weights))
         shown = f"{published:.1f}" if published else ""
@@ -43,25 +42,6 @@ def run(threads: int) -> None:
         rows.append((card, weights, f"{1 / total:.1f}", shown, *times, gigabytes, found["ops"], rest, memory))
     heads = ["card", "weights", "modelled t/s/u", "tt-metal", "ms", "products", "others", "GB of DRAM", "ops"]
     table(f"One token of Llama 3 8B, cache of {CACHE}", [*heads, "gap, us per op", "compiling, GiB"], rows)
-
-
-class Step(torch.nn.Module):
-    """One token: a model on `meta`, and a cache on the CPU whose memory nobody touches."""
-
-    def __init__(self, layers: int, cache: int, **sizes: int) -> None:
-        import transformers
-
-        super().__init__()
-        config = transformers.LlamaConfig(num_hidden_layers=layers, **sizes)
-        with torch.device("meta"):
-            self.net = transformers.LlamaForCausalLM(config).bfloat16()
-        self.net.model.rotary_emb = type(self.net.model.rotary_emb)(config)  # its frequencies are in no checkpoint
-        self.cache = transformers.StaticCache(config=config, max_cache_len=cache)
-        size = config.hidden_size // config.num_attention_heads
-        self.cache.early_initialization(1, config.num_key_value_heads, size, torch.bfloat16, torch.device("cpu"))
-
-    def forward(self, ids: torch.Tensor, position: torch.Tensor) -> Any:
-        return self.net(input_ids=ids, position_ids=position, past_key_values=self.cache).logits
 
 
 def cost(step: Step, arch: str, weights: str) -> dict[str, float]:

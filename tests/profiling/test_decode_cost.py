@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.decode_cost import Step, cost
+from benchmarks.decode_cost import cost
+from tt_torch.profiling.scaling import Step
 
 SIZES = {"hidden_size": 1024, "num_attention_heads": 16, "num_key_value_heads": 4}
 BFP8_BYTES, BFP4_BYTES = 1088 / 1024, 576 / 1024  # per element

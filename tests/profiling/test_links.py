@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 
@@ -10,12 +11,12 @@ import torch
 from mesh_programs import program
 from torch_mlir import ir
 
-from benchmarks.mesh_cost import cost
+from tests.commands import command
 from tt_torch.config import CompilerConfig
 from tt_torch.driver.compile import compile_module
 from tt_torch.mlir.context import make_context
 from tt_torch.mlir.mesh import set_mesh
-from tt_torch.profiling import page, recorder
+from tt_torch.profiling import page, recorder, scaling
 from tt_torch.profiling.cost_model import planned
 from tt_torch.profiling.model import of_session
 from tt_torch.profiling.session import Session
@@ -71,12 +72,40 @@ def test_a_profile_has_what_crosses(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     assert "links" in gather.modelled[profile.arch][AS_COMPILED]
 
 
+def test_a_simulation_of_more_chips(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command prints what two programs of the step cost, with all layers. Here, the two are made up."""
+
+    def made_up(card: str, mesh: tuple[int, int], layers: int) -> scaling.Figures:
+        chips = mesh[0] * mesh[1]
+        sums = {"AllReduceOp": {"number": 2 * layers, "bytes": 1e6 * layers, "seconds": 1e-4 * layers}}
+        times = {"DRAM": 1e-3 * layers / chips, "links": 1e-4 * layers * (chips > 1), "arithmetic": 0}
+        return times | {"weights": 1e9 * layers / chips, "ops": 9 * layers, "compiling": 1, "exchanges": sums}
+
+    monkeypatch.setattr(scaling, "_in_process", made_up)
+    rows = json.loads(command("profile", "--mesh", "--device", "p150", "--json").stdout)["meshes"]
+    assert [row["mesh"] for row in rows] == [[1, 1], [1, 2], [1, 4], [1, 8], [4, 8]]
+    assert rows[3]["seconds"] == pytest.approx(80 * (1e-3 / 8 + 1e-4))
+    assert rows[3]["efficiency"] == pytest.approx(1e-3 / 8 / (1e-3 / 8 + 1e-4))
+    assert rows[3]["exchanges"]["AllReduceOp"]["number"] == 160
+    assert [row["fits"] for row in rows] == [False, False, True, True, True]
+    text = command("profile", "--mesh").stdout
+    assert "4x8" in text and "AllReduceOp" in text and "DRAM" in text
+
+
+@pytest.mark.parametrize("options", [(), ("--mesh", "x.py"), ("--mesh", "--device", "n9")])
+def test_a_wrong_call_of_a_simulation(options: tuple[str, ...]) -> None:
+    failed = command("profile", *options)
+    assert failed.exit_code == 2 and "Invalid value for" in failed.output
+
+
 @pytest.mark.slow
 def test_a_layer_of_llama_sends_two_sums() -> None:
     """On 32 chips, both sums of a token are over the columns, and the sum of the MLP is also over the rows."""
-    alone, eight, grid = (cost(mesh, 1, "wormhole_b0") for mesh in ((1, 1), (1, 8), (4, 8)))
-    assert (alone["exchanges"], eight["exchanges"], grid["exchanges"]) == (0, 2, 3)
+    alone, eight, grid = (scaling.cost(mesh, 1, "wormhole_b0") for mesh in ((1, 1), (1, 8), (4, 8)))
+    assert alone["exchanges"] == {} and {*eight["exchanges"], *grid["exchanges"]} == {"AllReduceOp"}
+    eight_sums, grid_sums = eight["exchanges"]["AllReduceOp"], grid["exchanges"]["AllReduceOp"]
+    assert (eight_sums["number"], grid_sums["number"]) == (2, 3)
     of_a_sum = math.ceil(1 / 32) * 32 * 8192 * 2 * 2  # of bfloat16, twice: scattered and gathered
-    assert eight["crossed"] == 2 * of_a_sum * 7 / 8
-    assert grid["crossed"] == 2 * of_a_sum * 7 / 8 + of_a_sum * 3 / 4
+    assert eight_sums["bytes"] == 2 * of_a_sum * 7 / 8
+    assert grid_sums["bytes"] == 2 * of_a_sum * 7 / 8 + of_a_sum * 3 / 4
     assert eight["weights"] < alone["weights"] / 7

@@ -28,15 +28,24 @@ Folder = Annotated[Path, typer.Argument(exists=True, file_okay=False, help="a fo
 
 
 def profile(
-    program: Program,
+    program: Program = None,  # type: ignore[assignment]
     output: Annotated[Path, typer.Option("-o", "--output", help="folder of the results")] = Path("results/perf"),
+    mesh: Annotated[bool, typer.Option("--mesh", help="no program: simulate Llama 3 70B on 1 to 32 chips")] = False,
+    device: Annotated[str, typer.Option(help="the chips of --mesh: n150 or p150")] = "n150",
     as_json: AsJson = False,
 ) -> None:
     """Runs a program and says where the time of all its graphs on the device goes; writes JSON, CSV, trace and page.
 
     A .ttpkg package or a .ttnn binary runs as with `tt-torch run`, and takes its arguments. Options stand before the
     program. If the program fails or runs no graph, the files of an earlier profile stay.
+
+    With `--mesh`, a token of Llama 3 70B is compiled for meshes of 1, 2, 4, 8 and 32 chips, with weights that have no
+    values. Tables show the modelled times, what bounds them, and what crosses the links between chips.
     """
+    if mesh == bool(program):
+        raise typer.BadParameter("give a program, or --mesh without a program", param_hint="PROGRAM")
+    if mesh:
+        return _simulate(device, as_json)
     from tt_torch.profiling.model import read_json
     from tt_torch.profiling.text import show
 
@@ -62,6 +71,22 @@ def profile(
     else:
         show(found)
         print(*files, sep="\n")
+
+
+def _simulate(card: str, as_json: bool) -> None:
+    from tt_torch.extras import require
+
+    with one_line_errors():
+        require("sweeps")  # has Transformers
+        from tt_torch.profiling import scaling
+
+        if card not in scaling.CARDS:
+            raise typer.BadParameter(f"{card!r} is none of {', '.join(scaling.CARDS)}", param_hint="--device")
+        rows = scaling.simulated(card)
+    if as_json:
+        print(json.dumps({"device": card, "meshes": rows}, indent=2))
+    else:
+        scaling.show(card, rows)
 
 
 def recorded(command: Sequence[str], output: Path, stdout: int | None = None) -> list[Path]:
