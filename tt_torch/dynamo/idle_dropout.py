@@ -23,11 +23,11 @@ from tt_torch.torch_private.tracing import has_free_symbols
 
 def without_idle_dropout(gm: GraphModule) -> GraphModule:
     """The captured graph, or a copy of it in which operands take the place of the results of idle dropout."""
-    if not any(map(_is_idle, gm.graph.nodes)):
+    if not any(map(is_idle, gm.graph.nodes)):
         return gm
     gm = copied(gm)
-    dropped = {storage_of(x) for node in filter(_is_idle, gm.graph.nodes) for x in examples(node)}
-    for node in filter(_is_idle, list(gm.graph.nodes)):
+    dropped = {storage_of(x) for node in filter(is_idle, gm.graph.nodes) for x in examples(node)}
+    for node in filter(is_idle, list(gm.graph.nodes)):
         node.replace_all_uses_with(node.all_input_nodes[0])  # the probability may be another one
         gm.graph.erase_node(node)
     gm.recompile()
@@ -48,7 +48,8 @@ def _shares_memory(gm: GraphModule, dropped: Collection[int]) -> bool:
     return (written or returned) and fixed and not changes_form_of_input(gm)
 
 
-def _is_idle(node: Node) -> bool:
+def is_idle(node: Node) -> bool:
+    """Whether a node is a call of dropout that drops nothing."""
     if node.target is torch.nn.functional.dropout:
         trains = "training"
     elif called(node) is torch.ops.aten.dropout:

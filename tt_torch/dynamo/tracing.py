@@ -1,10 +1,10 @@
 """Differences between tracing for the device and tracing for a CPU.
 
 Recurrent layers are unrolled. Optimizers with fused=True are traced in their foreach form. Operands on the CPU are
-copied if others are on the device. Booleans are shifted. A shape that changes in place is known from there on. Seeds
-of random numbers are kept for the backward pass. On a mesh of chips, each shape has its own graph. Except for the
-seeds, these differences are settings of Dynamo. The settings hold only while Dynamo compiles a frame for a backend that
-`traced_for_device` marks.
+copied if others are on the device. Booleans are shifted. Dropout that drops nothing gives its operand. A shape that
+changes in place is known from there on. Seeds of random numbers are kept for the backward pass. On a mesh of chips,
+each shape has its own graph. Except for the seeds, these differences are settings of Dynamo. The settings hold only
+while Dynamo compiles a frame for a backend that `traced_for_device` marks.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from torch.utils.checkpoint import CheckpointPolicy
 
 from tt_torch.dynamo.boolean_shifts import accept_boolean_shift
 from tt_torch.dynamo.decompositions.random import SEED
+from tt_torch.dynamo.idle_dropout import is_idle
 from tt_torch.dynamo.mixed_devices import run_node
 from tt_torch.dynamo.types import Argument, Arguments, Result
 from tt_torch.runtime import fused_steps
@@ -75,6 +76,8 @@ def _gradients(joint: GraphModule) -> set[Node]:
 
 def _run_node(tracer: object, node: Node, args: tuple[Argument, ...], kwargs: Arguments, nnmodule: object) -> Result:
     accept_boolean_shift(node, args)
+    if is_idle(node):
+        return args[0] if args else kwargs["input"]  # so that Dynamo knows that the result is the operand itself
     return run_node(tracer, node, args, kwargs, nnmodule)
 
 
