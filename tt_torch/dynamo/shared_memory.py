@@ -76,8 +76,8 @@ def return_once(gm: GraphModule, seen: int) -> list[int | View | Reading]:
 def memory_as_in_eager(gm: GraphModule, run: Function) -> Function:
     """`run`, with results that share memory and have strides as in eager PyTorch.
 
-    If eager PyTorch itself runs a graph, its results are right. Then the examples may be wrong: those behind a dropout
-    that drops nothing do not know that an input has changed its form.
+    If eager PyTorch itself runs a graph, its results are there already. The examples of such a graph may be wrong, as
+    behind an op that changes the form of an input.
     """
     if isinstance(getattr(run, "__self__", None), GraphModule):
         return run

@@ -175,7 +175,7 @@ def _rearranged(memory: torch.Tensor, views: Mapping[int, View], wanted: Mapping
     read, written = (torch.cat([*map(_numbers, each.values())]) for each in (views, wanted))
     source = torch.zeros(int(written.max()) + 1, dtype=torch.int64)
     source[written] = read
-    return memory.as_strided((memory.numel(),), (1,))[source]
+    return memory.as_strided((memory.numel(),), (1,))[source.to(memory.device)]
 
 
 def _numbers(view: View) -> torch.Tensor:
