@@ -1,8 +1,8 @@
 """PyTorch's higher-order operators: ops that call graphs.
 
 If the number of calls is known and small, the calls are written out as plain ops for the device. Longer `map` and
-`scan` become a `while_loop`. `driver/decisions.py` makes device programs of `while_loop`, and of the branches of
-`cond`; `driver/loops.py` does this without eager PyTorch. A program that must decide by itself computes both branches,
+`scan` become a `while_loop`. `driver/decisions.py` compiles each `while_loop`, and each branch of a `cond`, as device
+programs. `driver/loops.py` does the same where nothing may run in eager PyTorch. A program that must decide by itself computes both branches,
 and selects the results of one. Other operators run on the host.
 """
 

@@ -81,7 +81,8 @@ def _simulate(card: str, as_json: bool) -> None:
         from tt_torch.profiling import scaling
 
         if card not in scaling.CARDS:
-            raise typer.BadParameter(f"{card!r} is none of {', '.join(scaling.CARDS)}", param_hint="--device")
+            names = " or ".join(scaling.CARDS)
+            raise typer.BadParameter(f"the device must be {names}, and not {card!r}", param_hint="--device")
         rows = scaling.simulated(card)
     if as_json:
         print(json.dumps({"device": card, "meshes": rows}, indent=2))

@@ -63,8 +63,8 @@ def in_generic_form(text: str) -> str:
 
 
 def _asked(function: str, text: str, error: Callable[[str], Exception], failure: str) -> str:
-    """What a function of shardy_worker.py gives for the text of a module. If it fails, this raises `error` with the
-    text `failure`."""
+    """The text that a function of shardy_worker.py makes of the text of a module. The function runs in a process of its
+    own. If it fails, `error` is raised, and its message begins with `failure`."""
     require("jax")
     folders = [folder for folder in sys.path if isinstance(folder, str)]
     command = [sys.executable, "-c", WORK, json.dumps(folders), function, str(os.getpid()), REFUSED]
