@@ -79,7 +79,8 @@ def test_a_simulation_of_more_chips(monkeypatch: pytest.MonkeyPatch) -> None:
         chips = mesh[0] * mesh[1]
         sums = {"AllReduceOp": {"number": 2 * layers, "bytes": 1e6 * layers, "seconds": 1e-4 * layers}}
         times = {"DRAM": 1e-3 * layers / chips, "links": 1e-4 * layers * (chips > 1), "arithmetic": 0}
-        return times | {"weights": 1e9 * layers / chips, "ops": 9 * layers, "compiling": 1, "exchanges": sums}
+        sizes = {"weights": 1e9 * layers / chips, "memory": 32 * 2**30, "ops": 9 * layers}
+        return times | sizes | {"compiling": 1, "exchanges": sums}
 
     monkeypatch.setattr(scaling, "_in_process", made_up)
     rows = json.loads(command("profile", "--mesh", "--device", "p150", "--json").stdout)["meshes"]
@@ -108,4 +109,4 @@ def test_a_layer_of_llama_sends_two_sums() -> None:
     of_a_sum = math.ceil(1 / 32) * 32 * 8192 * 2 * 2  # of bfloat16, twice: scattered and gathered
     assert eight_sums["bytes"] == 2 * of_a_sum * 7 / 8
     assert grid_sums["bytes"] == 2 * of_a_sum * 7 / 8 + of_a_sum * 3 / 4
-    assert eight["weights"] < alone["weights"] / 7
+    assert eight["weights"] < alone["weights"] / 7 and eight["memory"] == alone["memory"] == 12 * 2**30

@@ -2,8 +2,8 @@
 
 If the number of calls is known and small, the calls are written out as plain ops for the device. Longer `map` and
 `scan` become a `while_loop`. `driver/decisions.py` compiles each `while_loop`, and each branch of a `cond`, as device
-programs. `driver/loops.py` does the same where nothing may run in eager PyTorch. A program that must decide by itself computes both branches,
-and selects the results of one. Other operators run on the host.
+programs. `driver/loops.py` does the same where nothing may run in eager PyTorch. A program that must decide by itself
+computes both branches, and selects the results of one. Other operators run on the host.
 """
 
 from __future__ import annotations

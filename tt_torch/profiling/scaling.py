@@ -41,7 +41,6 @@ from tt_torch.wire.decode import decode
 Figures: TypeAlias = dict[str, Any]  # numbers, and under "exchanges" the numbers of each kind of exchange
 
 CARDS = {"n150": "wormhole_b0", "p150": "blackhole"}
-MEMORY = {"n150": 12 * 2**30, "p150": 32 * 2**30}  # bytes of a chip
 SIZES = {"hidden_size": 8192, "intermediate_size": 28672, "num_attention_heads": 64, "num_key_value_heads": 8}
 ALL_LAYERS, LAYERS, CACHE = 80, 2, 256
 MESHES = [(1, 1), (1, 2), (1, 4), (1, 8), (4, 8)]
@@ -60,7 +59,7 @@ def simulated(card: str) -> list[Figures]:
         total = sum(found[part] for part in PARTS)
         alone = rows[0]["seconds"] if rows else total
         found |= {"mesh": list(mesh), "seconds": total, "efficiency": alone / total / chips}
-        rows.append(found | {"fits": found["weights"] < MEMORY[card]})
+        rows.append(found | {"fits": found["weights"] < found["memory"]})
     return rows
 
 
@@ -171,21 +170,22 @@ def _compiled(mesh: tuple[int, int], layers: int, arch: str) -> bytes:
 
 
 def cost(mesh: tuple[int, int], layers: int, arch: str) -> Figures:
-    """Seconds by what bounds the ops, bytes of a chip's weights, the number of ops, and seconds to compile. For each
-    kind of exchange: the number of exchanges, the bytes over the busiest link, and the seconds of the links."""
+    """Seconds by what bounds the ops, bytes of a chip's weights and of its memory, the number of ops, and seconds to
+    compile. Each kind of exchange has its number, the bytes over the busiest link, and the seconds of the links."""
     start = time.perf_counter()
     message = decode(_compiled(mesh, layers, arch))
     compiling = time.perf_counter() - start
-    chip = first_chip(message["system_desc"])["arch"]
-    ops = [op for program in public(message) for op in planned(program, chip)]
+    chip = first_chip(message["system_desc"])
+    ops = [op for program in public(message) for op in planned(program, chip["arch"])]
     seconds: Counter[str] = Counter()
     for op in ops:
         ideal = op.cost.ideal
         parts = {"DRAM": max(ideal.dram, ideal.l1), "links": ideal.links, "arithmetic": ideal.arithmetic}
         seconds[max(parts, key=parts.__getitem__)] += ideal.total  # type: ignore[assignment]
     weights = sum(op.op.tensor("b").bytes for op in ops if op.name in ("MatmulOp", "LinearOp"))
-    found = {part: seconds[part] for part in PARTS} | {"weights": weights, "ops": len(ops), "compiling": compiling}
-    return found | {"exchanges": _exchanges(ops)}
+    memory = chip["num_dram_channels"] * chip["dram_channel_size"]
+    numbers = {"weights": weights, "memory": memory, "ops": len(ops), "compiling": compiling}
+    return {part: seconds[part] for part in PARTS} | numbers | {"exchanges": _exchanges(ops)}
 
 
 def _exchanges(ops: Sequence[PlannedOp]) -> dict[str, dict[str, float]]:
