@@ -31,7 +31,7 @@ def profile(
     program: Program = None,  # type: ignore[assignment]
     output: Annotated[Path, typer.Option("-o", "--output", help="folder of the results")] = Path("results/perf"),
     mesh: Annotated[bool, typer.Option("--mesh", help="no program: simulate Llama 3 70B on 1 to 32 chips")] = False,
-    device: Annotated[str, typer.Option(help="the chips of --mesh: n150 or p150")] = "n150",
+    device: Annotated[str | None, typer.Option(help="the chips of --mesh: n150 or p150; default: n150")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Runs a program and says where the time of all its graphs on the device goes; writes JSON, CSV, trace and page.
@@ -45,7 +45,9 @@ def profile(
     if mesh == bool(program):
         raise typer.BadParameter("give a program, or --mesh without a program", param_hint="PROGRAM")
     if mesh:
-        return _simulate(device, as_json)
+        return _simulate(device or "n150", as_json)
+    if device is not None:
+        raise typer.BadParameter("it names the chips of --mesh", param_hint="--device")
     from tt_torch.profiling.model import read_json
     from tt_torch.profiling.text import show
 
