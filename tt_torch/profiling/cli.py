@@ -29,7 +29,9 @@ Folder = Annotated[Path, typer.Argument(exists=True, file_okay=False, help="a fo
 
 def profile(
     program: Program = None,  # type: ignore[assignment]
-    output: Annotated[Path, typer.Option("-o", "--output", help="folder of the results")] = Path("results/perf"),
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="folder of the results; default: results/perf")
+    ] = None,
     mesh: Annotated[bool, typer.Option("--mesh", help="no program: simulate Llama 3 70B on 1 to 32 chips")] = False,
     device: Annotated[str | None, typer.Option(help="the chips of --mesh: n150 or p150; default: n150")] = None,
     as_json: AsJson = False,
@@ -45,9 +47,15 @@ def profile(
     if mesh == bool(program):
         raise typer.BadParameter("give a program, or --mesh without a program", param_hint="PROGRAM")
     if mesh:
+        if output:
+            raise typer.BadParameter("--mesh writes no files", param_hint="--output")
         return _simulate(device or "n150", as_json)
     if device is not None:
         raise typer.BadParameter("it names the chips of --mesh", param_hint="--device")
+    _run(program, output or Path("results/perf"), as_json)
+
+
+def _run(program: Sequence[str], output: Path, as_json: bool) -> None:
     from tt_torch.profiling.model import read_json
     from tt_torch.profiling.text import show
 
