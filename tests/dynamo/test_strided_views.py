@@ -112,3 +112,26 @@ def test_gradients_reach_the_places_of_eager(function: Callable[[torch.Tensor], 
     torch.compile(function, backend="tt")(leaves[1]).backward()
     torch.testing.assert_close(leaves[1].grad, leaves[0].grad)
     torch.testing.assert_close(leaves[1], leaves[0])
+
+
+@pytest.mark.filterwarnings("ignore::tt_torch.driver.partition.HostFallbackWarning")
+@pytest.mark.parametrize("factor", [3.0, torch.full((3, 2), 3.0)], ids=["number", "tensor"])
+@pytest.mark.parametrize("detached", [lambda x: x.data, lambda x: x[2:].mT.detach()])
+def test_a_detached_tensor_has_no_gradients_through_its_places(detached, factor) -> None:
+    """The input's elements are in them, but its gradients end at the detached tensor, also behind a write to it."""
+
+    def function(x: torch.Tensor, y: float | torch.Tensor):
+        places = detached(x).as_strided((3, 2), (2, 5), 17)
+        first = places * 2
+        places.mul_(y)
+        return first, places, detached(x).as_strided((2,), (3,), 20) + x.sum()
+
+    seen = []
+    for call in function, torch.compile(function, backend="tt"):
+        leaves = [torch.ones(6, 8, requires_grad=True)]
+        if isinstance(factor, torch.Tensor):
+            leaves.append(factor.clone().requires_grad_())
+        results = call(*leaves) if len(leaves) == 2 else call(*leaves, factor)
+        torch.autograd.backward([r.square().sum() for r in results if r.requires_grad])
+        seen.append((results, [r.requires_grad for r in results], leaves, [x.grad for x in leaves]))
+    torch.testing.assert_close(seen[1], seen[0])

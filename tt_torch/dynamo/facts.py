@@ -20,6 +20,7 @@ from torch.fx import Node
 from tt_torch.dynamo import mesh_ops
 from tt_torch.dynamo.types import Function, Target
 from tt_torch.torch_private.ops import OpOverload, OpOverloadPacket, schema
+from tt_torch.torch_private.tracing import data_of
 
 aten, prims = torch.ops.aten, torch.ops.prims
 
@@ -202,6 +203,8 @@ def called(node: Node) -> OpOverloadPacket | None:
         return getattr(aten, target, None)
     if isinstance(target, OpOverload):
         return target.overloadpacket
+    if target is data_of:
+        return aten.detach
     name = getattr(target, "__name__", "")
     own = any(getattr(place, name, None) is target for place in (torch, torch.Tensor))
     return getattr(aten, name, None) if own else None

@@ -73,7 +73,7 @@ def _strided(gm: GraphModule) -> list[Node]:
 
 def _places(node: Node) -> _Places | None:
     view, root = _view(node), first_operand(node)
-    while (base := base_of(root)) and _is_tensor(base, view.dtype):
+    while (base := base_of(root)) and _is_tensor(base, view.dtype) and not _ends_gradients(root, base):
         root = base
     whole = root.meta["example_value"]
     order = memory_order(whole)
@@ -89,6 +89,11 @@ def _places(node: Node) -> _Places | None:
         return _Places(root, (*flat, ("narrow", 0, found.begin, found.size), *found.steps))
     # Elements that are at one place: PyTorch's capture refuses writes to such a view of a view.
     return _Places(root, (*flat, ("narrow", 0, first, span), ("as_strided", shape, strides)))
+
+
+def _ends_gradients(view: Node, base: Node) -> bool:
+    """Whether a view of its base has no gradients, so that views of the base may not take its place."""
+    return called(view) is aten.detach and bool(base.meta["example_value"].requires_grad)
 
 
 def _view(node: Node) -> torch.Tensor:

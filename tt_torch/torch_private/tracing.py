@@ -17,6 +17,7 @@ from torch.fx.experimental.symbolic_shapes import (
 __all__ = [
     "GuardOnDataDependentSymNode",
     "PendingUnbackedSymbolNotFound",
+    "data_of",
     "fma",
     "get_decompositions",
     "has_free_symbols",
@@ -28,3 +29,5 @@ __all__ = [
 
 # 2.13.0: without it a pass would not know which calls of a captured graph record gradients.
 set_grad_enabled = torch._C._set_grad_enabled
+# 2.13.0: without it a pass would not know that `x.data` of a captured graph has no gradients.
+data_of = torch._C._autograd._get_data_attr  # type: ignore[attr-defined]
