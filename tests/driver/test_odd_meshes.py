@@ -32,6 +32,14 @@ def test_sizes_are_positive_integers(shape):
     assert not dist.is_initialized()
 
 
+# PyTorch would make a list of all chips: 2^40 of them do not fit into memory, and 2^26 of them take minutes.
+@pytest.mark.parametrize("shape", [(65,), (2**26,), (2**40,), (2**40, 2**40)], ids=str)
+def test_a_mesh_has_at_most_64_chips(shape):
+    with pytest.raises(MeshError, match="at most 64 chips"):
+        dist.init_device_mesh("tt", shape)
+    assert not dist.is_initialized()
+
+
 # PyTorch's collectives take the parts of [1, 0] in the order 0, 1. So such a mesh gave wrong values.
 @pytest.mark.parametrize(
     "chips", [[1, 0], [0, 0], [0, 2], [-1, 0], [1], 3, [[3, 1], [2, 0]], [[0, 2], [1, 3]]], ids=str

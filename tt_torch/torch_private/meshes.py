@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import os
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,6 +16,7 @@ from tt_torch.errors import MeshError
 from tt_torch.torch_private.distributed import one_process
 
 _LEAVE_OUT = "which gives each process one chip; leave it out: init_device_mesh finds the other processes by itself"
+_MOST_CHIPS = 64  # runtime/src/device.cpp opens no more of them
 
 
 # 2.13.0: without it `init_device_mesh("tt", shape)` would need a launcher or variables of the environment.
@@ -62,6 +64,8 @@ def _of_possible_sizes(before: Callable[..., DeviceMesh]) -> Callable[..., Devic
         if device_type == "tt" and not _are_sizes(mesh_shape):
             wanted = "positive numbers of type int, such as (2, 4)"
             raise MeshError(f"init_device_mesh takes {wanted}, and not {mesh_shape!r}")
+        if device_type == "tt" and math.prod(mesh_shape) > _MOST_CHIPS:
+            raise MeshError(f"a mesh has at most {_MOST_CHIPS} chips, and {mesh_shape!r} has {math.prod(mesh_shape)}")
         return before(device_type, mesh_shape, *args, **options)
 
     return init_device_mesh
