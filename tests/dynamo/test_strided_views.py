@@ -104,7 +104,20 @@ def of_windows(x: torch.Tensor) -> torch.Tensor:
     return x.unfold(-1, 1, 4).contiguous().mul_(3).square().sum()
 
 
-@pytest.mark.parametrize("function", [masked, written, of_windows])
+def outside(x: torch.Tensor) -> torch.Tensor:
+    """In eager PyTorch, only elements of the operand get gradients."""
+    return (x[2:4].as_strided((3, 2), (16, 1), 1) * x.diagonal().as_strided((2,), (8,))).square().sum()
+
+
+def outside_and_written(x: torch.Tensor) -> torch.Tensor:
+    """A write to the memory changes that: all elements get gradients then."""
+    y = x * 1
+    y[2:4].as_strided((3, 2), (16, 1), 1).mul_(3)
+    return y.square().sum()
+
+
+@pytest.mark.filterwarnings("ignore::tt_torch.driver.partition.HostFallbackWarning")
+@pytest.mark.parametrize("function", [masked, written, of_windows, outside, outside_and_written])
 def test_gradients_reach_the_places_of_eager(function: Callable[[torch.Tensor], torch.Tensor]) -> None:
     x = torch.randn(6, 8, generator=torch.Generator().manual_seed(5))
     leaves = [x.clone().requires_grad_() for _ in range(2)]

@@ -21,8 +21,8 @@ from tt_torch.torch_private.tracing import has_free_symbols
 
 aten = torch.ops.aten
 REASON = (
-    "the graph has an as_strided() that leaves the elements or the dtype of its tensors, or stands beside a change of "
-    "a shape in place"
+    "the graph has an as_strided() that leaves the elements or the dtype of its tensors, or its operand's elements "
+    "where gradients are recorded, or stands beside a change of a shape in place"
 )
 INSTEAD = "call as_strided() on the whole tensor to which the memory belongs, and unsqueeze() or the like without `_`"
 _CALLS = (aten.as_strided, aten.as_strided_copy)
@@ -84,6 +84,8 @@ def _places(node: Node) -> _Places | None:
         return None
     if view.numel() and not 0 <= first <= first + span <= whole.numel():
         return None
+    if whole.requires_grad and not _are_elements(view, first_operand(node).meta["example_value"], whole):
+        return None  # eager PyTorch gives these elements gradients only if somebody writes to the memory
     flat: tuple[Step, ...] = (("permute", tuple(order)), ("view", -1))
     if found := window(shape, strides, first, whole.numel()):
         return _Places(root, (*flat, ("narrow", 0, found.begin, found.size), *found.steps))
@@ -94,6 +96,17 @@ def _places(node: Node) -> _Places | None:
 def _ends_gradients(view: Node, base: Node) -> bool:
     """Whether a view of its base has no gradients, so that views of the base may not take its place."""
     return called(view) is aten.detach and bool(base.meta["example_value"].requires_grad)
+
+
+def _are_elements(view: torch.Tensor, operand: torch.Tensor, whole: torch.Tensor) -> bool:
+    """Whether all elements of a view are those of an operand. Both are in the memory of the tensor `whole`."""
+    there = torch.zeros(int(whole.numel()), dtype=torch.bool)
+
+    def places(x: torch.Tensor) -> torch.Tensor:
+        return there.as_strided(x.shape, x.stride(), int(x.storage_offset()) - int(whole.storage_offset()))
+
+    places(operand).fill_(True)
+    return bool(places(view).all())
 
 
 def _view(node: Node) -> torch.Tensor:
