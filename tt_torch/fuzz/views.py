@@ -32,7 +32,7 @@ _COPIES = """
 {x}.roll(1, {d}) | {x}.cumsum({d}) | torch.where({x} > {s}, {x}, {y}) | torch.cat([{x}, {x}], {d})
 torch.stack([{x}, {y}]) | {x}.sum({d}) | {x}.repeat(2, 1) | {x}.narrow_copy({d}, 0, 1) | {x}.sort({d})[0]
 {x}.amax({d}) | -{x} | {x} == {y} | {x}[{i}] | torch.zeros_like({x}) | torch.empty_like({x}).copy_({y})
-{x}.new_zeros(3, 4) | torch.ones(2, 3, dtype={t}) | {x}.select_scatter({y}, {d}, 0)
+{x}.new_zeros(3, 4) | torch.ones(2, 3, dtype={t}, device={x}.device) | {x}.select_scatter({y}, {d}, 0)
 {x}.slice_scatter({y}, {d}, 0, {n}) | {x}.diagonal_scatter({y}) | {x}.expand(2, *{x}.shape).clone()
 {x}.expand(2, *{x}.shape).contiguous() | torch.tril({x}) | {x} @ {x}.mT
 """
