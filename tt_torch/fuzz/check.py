@@ -24,6 +24,8 @@ from tt_torch.torch_private.tensors import storage_of
 
 MATCH, REFUSED, AS_TRACED, IN_DTYPE = "match", "refused", "as-traced", "in-dtype"
 _OUT_OF_RANGE = re.compile("out of (DATA )?bounds|out of range|without overflow")
+# Dynamo's error in all backends, where a graph changes the shape of an input in place and a size may change.
+_GUARDS = "Guard failed on the same frame it was created"
 NO_FINDING = (MATCH, REFUSED, AS_TRACED, IN_DTYPE)
 
 
@@ -86,7 +88,7 @@ def _is_refusal(error: Exception, program: Program, way: str) -> bool:
     chosen, function, inputs = WAYS[way], program.function(), list(program.inputs.values())
     # A shape function of PyTorch raises TorchRuntimeError.
     refused = is_refused(error) if chosen.on_chips else isinstance(error, (CompileError, TorchRuntimeError))
-    if refused:
+    if refused or str(error).startswith(_GUARDS):
         return True
     if _traced(function, inputs, program.trains) is None:
         return True
