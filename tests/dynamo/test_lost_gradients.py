@@ -14,6 +14,11 @@ from tt_torch.errors import ArgumentError
 from tt_torch.torch_private.dynamo import BackendCompilerFailed
 
 
+def flat(x: torch.Tensor) -> torch.Tensor:
+    with torch.no_grad():
+        return x.view(-1)
+
+
 def scaled(x: torch.Tensor) -> torch.Tensor:
     with torch.no_grad():
         return x.mul_(2)
@@ -36,6 +41,8 @@ KEPT: dict[str, Program] = {
     "a write to data that is not returned": lambda x, v: (x.data.add_(v), x * v)[1],
     "a write under no_grad": lambda x, v: scaled(x)[1:] * v,
     "a write under no_grad, and nothing else": lambda x, v: scaled(x),
+    "a view of a result, which no_grad cuts": lambda x, v: flat(x * v),
+    "a part of the input": lambda x, v: x[:, 1],
     "writes of both kinds": lambda x, v: scaled(x.add_(v)) + v,
 }
 
@@ -58,6 +65,30 @@ def test_gradients_reach_what_was_written(name: str, has_gradients: bool) -> Non
     torch.testing.assert_close(got, seen(LOST[name], has_gradients))
 
 
+CUT: dict[str, Program] = {
+    "the view": lambda x, v: flat(x),
+    "a part of the view": lambda x, v: flat(x)[1:],
+    "the view of a view": lambda x, v: flat(x[1:]),
+}
+
+
+@pytest.mark.parametrize("has_gradients", [False, True])
+@pytest.mark.parametrize("name", CUT)
+@pytest.mark.filterwarnings("ignore::tt_torch.driver.partition.HostFallbackWarning")
+def test_the_gradient_of_a_view_that_no_grad_cuts_stays_there(name: str, has_gradients: bool) -> None:
+    compiled = torch.compile(CUT[name], backend=tt_torch.backend)
+    torch.testing.assert_close(seen(compiled, has_gradients), seen(CUT[name], has_gradients))
+
+
+@pytest.mark.filterwarnings("ignore::tt_torch.driver.partition.HostFallbackWarning")
+def test_a_view_under_no_grad_has_no_gradient_after_a_write_to_its_base() -> None:
+    x, v = torch.ones(3, 4, requires_grad=True) * 1, torch.ones(4, requires_grad=True)
+    view = torch.compile(lambda x, v: (flat(x), x.add_(v))[0], backend=tt_torch.backend)(x, v)
+    assert view.requires_grad
+    with pytest.raises(RuntimeError, match="created in no_grad mode"):
+        view.sum()
+
+
 @pytest.mark.parametrize("has_gradients", [False, True])
 @pytest.mark.parametrize("name", KEPT)
 def test_other_graphs_stay_on_the_device(name: str, has_gradients: bool, recwarn: pytest.WarningsRecorder) -> None:
@@ -73,3 +104,12 @@ def test_it_is_an_error_if_nothing_may_run_on_the_host() -> None:
     with pytest.raises(BackendCompilerFailed, match=r"detached input .* clone\(\)") as raised:
         compiled(torch.ones(4))
     assert isinstance(raised.value.inner_exception, ArgumentError)
+
+
+def test_a_part_of_an_input_that_is_a_view_stays_on_the_device(recwarn: pytest.WarningsRecorder) -> None:
+    """Then the base of its example has no gradients."""
+    x = torch.arange(12.0).view(3, 4).requires_grad_()
+    part = torch.compile(lambda x: x[:, 1], backend=tt_torch.backend)(x)
+    part.sum().backward()
+    assert torch.equal(x.grad, torch.tensor([0.0, 1.0, 0.0, 0.0]).expand(3, 4))
+    assert not [w for w in recwarn if issubclass(w.category, HostFallbackWarning)]
