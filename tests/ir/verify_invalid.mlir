@@ -119,3 +119,19 @@ func.func @main(%x: tensor<2x3xf32>) -> (tensor<2x4xf32>, tensor<2x4xi32>) {
   %0, %1 = "ttir.topk"(%x) {k = 4 : i64, dim = 1 : i64, largest = true, sorted = true} : (tensor<2x3xf32>) -> (tensor<2x4xf32>, tensor<2x4xi32>)
   return %0, %1 : tensor<2x4xf32>, tensor<2x4xi32>
 }
+
+// -----
+
+func.func @main(%x: tensor<3x4xf32>) -> tensor<1x4xf32> {
+  // CHECK: error: ttir.mesh_shard: [3, 4] has no [2, 1] equal parts
+  %0 = "ttir.mesh_shard"(%x) {shard_type = "devices", shard_direction = "full_to_shard", shard_dims = array<i64: -1, 0>, shard_shape = array<i64: 2, 1>} : (tensor<3x4xf32>) -> tensor<1x4xf32>
+  return %0 : tensor<1x4xf32>
+}
+
+// -----
+
+func.func @main(%x: tensor<3x4xf32>) -> tensor<1x8xf32> {
+  // CHECK: error: ttir.all_to_all: dimension 0 of [3, 4] has no 2 equal parts
+  %0 = "ttir.all_to_all"(%x) {split_dim = 0 : i64, concat_dim = 1 : i64, split_count = 2 : i64, replica_groups = [array<i64: 0, 1>]} : (tensor<3x4xf32>) -> tensor<1x8xf32>
+  return %0 : tensor<1x8xf32>
+}

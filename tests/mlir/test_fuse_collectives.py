@@ -84,6 +84,29 @@ class Program:
         call = f'call_target_name = "tt_mesh.mesh_partition", {named}'
         return self.op(f'"stablehlo.custom_call"({x}) {{ {call} }} {self.of(x)}', found)
 
+    def exchange(self, x, line, split, join):
+        count = len(groups(self.mesh, line)[0])
+        found = self.in_groups(x, line, lambda own, place: torch.cat([v.chunk(count, split)[place] for v in own], join))
+        where = f"replica_groups = {listed(groups(self.mesh, line))}, {CHANNEL}"
+        named = (
+            f"split_dimension = {split} : i64, concat_dimension = {join} : i64, split_count = {count} : i64, {where}"
+        )
+        return self.op(f'"stablehlo.all_to_all"({x}) {{ {named} }} {self.of(x)}', found)
+
+    def first(self, x, line):
+        where = f"replica_groups = {listed(groups(self.mesh, line))}, {CHANNEL}"
+        found = self.in_groups(x, line, lambda own, place: own[0])
+        return self.op(f'"stablehlo.collective_broadcast"({x}) {{ {where} }} {self.of(x)}', found)
+
+    def shard(self, x, line, dim, direction):
+        """The own part of a chip, or the parts of the chips, as `shard_map` of JAX has them."""
+        split = [dim if axis in {"rows": [1], "columns": [0], "all": [0, 1]}[line] else -1 for axis in (0, 1)]
+        take = {"full_to_shard": lambda own, place: own[place].chunk(len(own), dim)[place],
+                "shard_to_full": lambda own, place: torch.cat(own, dim)}[direction]  # fmt: skip
+        shards = f'shard_direction = "{direction}", shard_dims = array<i64: {str(split).strip("[]")}>'
+        call = f'call_target_name = "tt_mesh.mesh_shard", mhlo.frontend_attributes = {{{shards}}}'
+        return self.op(f'"stablehlo.custom_call"({x}) {{ {call} }} {self.of(x)}', self.in_groups(x, line, take))
+
     def cut(self, x, count, dim):
         """Cuts a value into `count` equal slices along a dimension, and returns their names."""
         size, names = self.values[x][0].shape[dim] // count, []
@@ -137,12 +160,18 @@ class Program:
         return op_histogram(decode(compiled))
 
 
+KINDS_OF_OPS = (
+    "gather joined total scatter scattered partition part reduced cast sums both exchange first full_to_shard "
+    "shard_to_full"
+).split()
+
+
 def grown(program, x, draw):
     """A random op after the value `x`; None if it does not fit."""
     value, line = program.values[x][0], draw.choice(LINES)
     chips, dim, other = len(groups(program.mesh, line)[0]), draw.randrange(3), draw.randrange(3)
     small, fits = value.numel() * chips <= LARGEST, value.shape[dim] % chips == 0
-    kind = draw.choice("gather joined total scatter scattered partition part reduced cast sums both".split())
+    kind = draw.choice(KINDS_OF_OPS)
     if kind == "reduced" and small:
         return program.reduce(program.gather(x, line, dim), draw.choice([dim, other]))
     if kind == "part" and fits and chips > 1:
@@ -155,6 +184,12 @@ def grown(program, x, draw):
         return program.scatter(program.join(program.cut(x, chips, dim), other), line, other)
     if kind in ("scatter", "partition") and fits and chips > 1:
         return getattr(program, kind)(x, line, dim)
+    if kind == "exchange" and fits:
+        return program.exchange(x, line, dim, other)
+    if kind in ("full_to_shard", "shard_to_full") and (fits if kind == "full_to_shard" else small):
+        return program.shard(x, line, dim, kind)
+    if kind == "first":
+        return program.first(x, line)
     if kind == "sums":
         return program.add(program.total(x, line), program.total(program.add(x, x), draw.choice(LINES)))
     if kind == "both":

@@ -263,6 +263,24 @@ def concat_heads(x: Value, **_: Attr) -> TensorType:
     return make([batch, length, heads * size], element(x))
 
 
+def all_to_all(x: Value, split_dim: int, concat_dim: int, split_count: int, **_: Attr) -> TensorType:
+    sizes = dims(x)
+    if sizes[split_dim] % split_count:
+        raise ValueError(f"dimension {split_dim} of {sizes} has no {split_count} equal parts")
+    sizes[split_dim] //= split_count
+    sizes[concat_dim] *= split_count
+    return make(sizes, element(x))
+
+
+def mesh_shard(x: Value, shard_direction: str, shard_shape: Sequence[int], **_: Attr) -> TensorType:
+    pairs = list(zip(dims(x), shard_shape, strict=True))
+    if shard_direction == "shard_to_full":
+        return make([size * count for size, count in pairs], element(x))
+    if any(size % count for size, count in pairs):
+        raise ValueError(f"{dims(x)} has no {list(shard_shape)} equal parts")
+    return make([size // count for size, count in pairs], element(x))
+
+
 def verify(name: str, rule: Infer, operands: Sequence[Operand], attrs: Attrs, got: Sequence[TensorType]) -> str:
     """Returns "" if an op has the result types that its rule gives, and otherwise a text that says what is wrong."""
     try:

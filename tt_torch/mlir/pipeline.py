@@ -41,6 +41,7 @@ from tt_torch.mlir.ttir.passes import (
 )
 from tt_torch.mlir.ttir.passes.apply_dtype import apply_dtype
 from tt_torch.mlir.ttir.passes.expand_attention import expand_attention
+from tt_torch.mlir.ttir.passes.expand_collectives import expand_collectives
 from tt_torch.mlir.ttir.passes.update_states import update_states
 from tt_torch.mlir.ttnn import from_ttir, legality
 from tt_torch.mlir.ttnn.optimizer import op_model
@@ -86,6 +87,7 @@ TO_TTIR: list[Step] = [
     ("ttir-cse-again", lambda m, c: run_native(m, "cse")),
 ]
 TO_TTNN: list[Step] = [
+    ("expand-collectives", lambda m, c: expand_collectives(m)),
     ("ttir-to-ttnn", lambda m, c: from_ttir.convert(m)),
     ("workarounds", lambda m, c: apply_workarounds(m)),
     ("prepare-convolutions", lambda m, c: prepare_convolutions(m, Precision(m, c))),

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 from torch_mlir import ir
 
+from tt_torch.dynamo.mesh_ops import TARGET
 from tt_torch.mlir.context import node_of, unsupported
 from tt_torch.mlir.functions import block
 from tt_torch.mlir.stablehlo import attrs
@@ -108,7 +109,7 @@ def _split(op: ir.Operation, parts: dict[Value, Parts]) -> None:
         op.results[0].replace_all_uses_with(given[0][name == "imag"])
     elif name == "constant":
         parts[op.results[0]] = _constants(op)
-    elif name in PARTWISE:
+    elif name in PARTWISE or _of_a_mesh(op):
         for old, *pair in zip(op.results, *(_again(op, [v[i] for v in given]) for i in (0, 1)), strict=True):
             parts[old] = pair[0], pair[1]
     elif name in PRODUCTS:
@@ -120,6 +121,11 @@ def _split(op: ir.Operation, parts: dict[Value, Parts]) -> None:
             op.results[0].replace_all_uses_with(made)
     else:
         raise unsupported(op, "stablehlo-to-ttir", "what adds, multiplies, divides or moves complex numbers")
+
+
+def _of_a_mesh(op: ir.Operation) -> bool:
+    """Whether a custom call takes parts of a value, or joins them."""
+    return op.name == "stablehlo.custom_call" and op.attributes["call_target_name"].value.startswith(TARGET)
 
 
 def _again(op: ir.Operation, operands: list[Value]) -> list[Value]:

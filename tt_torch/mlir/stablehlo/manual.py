@@ -5,9 +5,9 @@ its results are gathered:
 
     %r = sdy.manual_computation(%x) in_shardings=[<@mesh, [{"x"}]>] out_shardings=[<@mesh, [{"x"}]>] (%p) { ... }
 
-becomes `%p = mesh_partition(%x)`, the ops of the body, and `%r = all_gather(...)`. torch-mlir has no dialect `sdy`; in
-the generic form of MLIR, its attributes are read as text. The usual form above is first written in the generic form by
-JAX's MLIR, which has the dialect.
+becomes `%p = mesh_shard(%x)`, the ops of the body, and `%r = mesh_shard(...)` in the other direction. torch-mlir has no
+dialect `sdy`; in the generic form of MLIR, its attributes are read as text. The usual form above is first written in
+the generic form by JAX's MLIR, which has the dialect.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ import math
 import re
 from collections.abc import Sequence
 
-import numpy as np
 from torch_mlir import ir
 
 from tt_torch.dynamo.mesh_ops import TARGET
 from tt_torch.errors import ShardingError, UnsupportedOpError
 from tt_torch.mlir.context import describe
 from tt_torch.mlir.functions import nested, replace
-from tt_torch.mlir.mesh import Mesh, groups_along, set_mesh
+from tt_torch.mlir.mesh import Mesh, set_mesh
 from tt_torch.mlir.types import Op, Value
 
 WHOLE = "tt.whole_values"  # it marks a module for several chips whose inputs and results are whole values
 NAME, CALL = "sdy.manual_computation", "tt.call"
+TO_PARTS, TO_WHOLE = "full_to_shard", "shard_to_full"
 ACCEPTED = "a mesh of one or two axes, and dimensions that are split along whole axes in the order of the mesh"
 _MESH = re.compile(r'"([^"]*)"\s*=\s*(\d+)')
 _SHARDING = re.compile(r"<@([\w.$-]+|\"[^\"]*\"), \[((?:\{[^{}]*\}(?:p\d+)?(?:, )?)*)\]")
@@ -117,9 +117,7 @@ def along(op: Op, names: Sequence[str], places: dict[str, int]) -> list[int]:
 def _inline(op: ir.Operation, places: dict[str, int], mesh: Mesh) -> None:
     (body,) = op.regions[0].blocks
     for x, sharding, inner in zip(op.operands, _shardings(op, "in_shardings"), body.arguments, strict=True):
-        part: Value = x
-        for dim, names in enumerate(sharding):
-            part = partition(part, dim, along(op, names, places), mesh)
+        part = shard(x, [along(op, names, places) for names in sharding], mesh, TO_PARTS)
         if part.type != inner.type:
             raise _unsupported(op)
         inner.replace_all_uses_with(part)
@@ -127,47 +125,45 @@ def _inline(op: ir.Operation, places: dict[str, int], mesh: Mesh) -> None:
     for each in inside:
         each.operation.move_before(op)
     for made, sharding, result in zip(end.operands, _shardings(op, "out_shardings"), op.results, strict=True):
-        whole: Value = made
-        for dim, names in enumerate(sharding):
-            whole = gather(whole, dim, along(op, names, places), mesh)
+        whole = shard(made, [along(op, names, places) for names in sharding], mesh, TO_WHOLE)
         if whole.type != result.type:
             raise _unsupported(op)
         result.replace_all_uses_with(whole)
     op.erase()
 
 
-def _resized(x: Value, dim: int, size: int) -> ir.Type:
-    kind = ir.RankedTensorType(x.type)
-    return ir.RankedTensorType.get([*kind.shape[:dim], size, *kind.shape[dim + 1 :]], kind.element_type)
-
-
-def partition(x: Value, dim: int, axes: list[int], mesh: Mesh) -> Value:
-    """Each chip's own part of a value. Raises ShardingError for parts of several sizes."""
-    count = math.prod(mesh[axis] for axis in axes)
-    if count == 1:
+def shard(x: Value, dims: Sequence[Sequence[int]], mesh: Mesh, direction: str) -> Value:
+    """Each chip's own part of a value, or the whole value of which the chips have parts. `dims` has the axes of the
+    mesh that split each dimension, and `direction` is a word of tt-mlir. Raises ShardingError for parts of several
+    sizes."""
+    sizes, split = list(ir.RankedTensorType(x.type).shape), [-1, -1]
+    for dim, axes in enumerate(dims):
+        count = math.prod(mesh[axis] for axis in axes)
+        if direction == TO_PARTS and sizes[dim] % count:
+            raise ShardingError(tuple(sizes), f"dimension {dim} has no {count} equal parts")
+        sizes[dim] = sizes[dim] // count if direction == TO_PARTS else sizes[dim] * count
+        for axis in axes:
+            split[axis] = dim
+    if split == [-1, -1]:
         return x
-    shape = ir.RankedTensorType(x.type).shape
-    if shape[dim] % count:
-        raise ShardingError(tuple(shape), f"dimension {dim} has no {count} equal parts")
-    named = {"dim": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), dim), "axes": ir.DenseI64ArrayAttr.get(axes)}
+    named = {"shard_direction": ir.StringAttr.get(direction), "shard_dims": ir.DenseI64ArrayAttr.get(split)}
+    return _call("mesh_shard", x, sizes, named)
+
+
+def partition(x: Value, dim: int, axis: int, mesh: Mesh) -> Value:
+    """The own part of a value in the program of one chip. Raises ShardingError for parts of several sizes."""
+    sizes = list(ir.RankedTensorType(x.type).shape)
+    if sizes[dim] % mesh[axis]:
+        raise ShardingError(tuple(sizes), f"dimension {dim} has no {mesh[axis]} equal parts")
+    sizes[dim] //= mesh[axis]
+    named = {"dim": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), dim), "axes": ir.DenseI64ArrayAttr.get([axis])}
+    return _call("mesh_partition", x, sizes, named)
+
+
+def _call(name: str, x: Value, sizes: Sequence[int], named: dict[str, ir.Attribute]) -> Value:
     attributes = {
-        "call_target_name": ir.StringAttr.get(f"{TARGET}mesh_partition"),
+        "call_target_name": ir.StringAttr.get(f"{TARGET}{name}"),
         "mhlo.frontend_attributes": ir.DictAttr.get(named),
     }
-    kind = _resized(x, dim, shape[dim] // count)
+    kind = ir.RankedTensorType.get(sizes, ir.RankedTensorType(x.type).element_type)
     return ir.Operation.create("stablehlo.custom_call", [kind], [x], attributes).results[0]
-
-
-def gather(x: Value, dim: int, axes: list[int], mesh: Mesh) -> Value:
-    """The whole value of which the chips have parts."""
-    count = math.prod(mesh[axis] for axis in axes)
-    if count == 1:
-        return x
-    attributes = {
-        "all_gather_dim": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), dim),
-        "replica_groups": ir.DenseElementsAttr.get(np.array(groups_along(axes, mesh), dtype=np.int64)),
-        "channel_handle": ir.Attribute.parse("#stablehlo.channel_handle<handle = 1, type = 1>"),
-        "use_global_device_ids": ir.UnitAttr.get(),
-    }
-    kind = _resized(x, dim, ir.RankedTensorType(x.type).shape[dim] * count)
-    return ir.Operation.create("stablehlo.all_gather", [kind], [x], attributes).results[0]

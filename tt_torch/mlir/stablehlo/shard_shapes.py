@@ -19,10 +19,10 @@ from tt_torch.errors import UnsupportedOpError
 from tt_torch.mlir.context import describe
 from tt_torch.mlir.functions import nested
 from tt_torch.mlir.mesh import Mesh, axes_of, set_mesh
-from tt_torch.mlir.stablehlo import gspmd
+from tt_torch.mlir.stablehlo import gspmd, manual
 from tt_torch.mlir.stablehlo.gspmd import TO_PARTS, TO_WHOLE
-from tt_torch.mlir.stablehlo.manual import WHOLE, gather, partition
-from tt_torch.mlir.types import Op, Value
+from tt_torch.mlir.stablehlo.manual import WHOLE, shard
+from tt_torch.mlir.types import Op
 
 SHARDING = "Sharding"
 
@@ -96,9 +96,7 @@ def _groups(module: ir.Module) -> Iterator[list[list[int]]]:
 
 
 def _replace(op: Op, dims: list[tuple[int, ...]], mesh: Mesh) -> None:
-    value: Value = op.operands[0]
-    for dim, along in enumerate(dims):
-        value = (partition if _target(op) == TO_PARTS else gather)(value, dim, list(along), mesh)
+    value = shard(op.operands[0], dims, mesh, manual.TO_PARTS if _target(op) == TO_PARTS else manual.TO_WHOLE)
     if value.type != op.results[0].type:
         raise _unsupported(op, f"its result is a {op.results[0].type}, and the parts make a {value.type}")
     op.results[0].replace_all_uses_with(value)

@@ -108,7 +108,7 @@ def _take_parts(module: ir.Module, places: dict[str, int], mesh: Mesh) -> None:
         if op.attributes["call_target_name"].value == SLICE and "axis" in op.attributes:
             dim, axis = op.attributes["dim"].value, places[op.attributes["axis"].value]
             with op.location, ir.InsertionPoint(op):
-                op.results[0].replace_all_uses_with(partition(op.operands[0], dim, [axis], mesh))
+                op.results[0].replace_all_uses_with(partition(op.operands[0], dim, axis, mesh))
             op.erase()
 
 

@@ -218,6 +218,24 @@ op("reduce_scatter", "input", {"scatter_dim": "i64", "cluster_axis": "i64"}, col
 op("mesh_partition", "input", {"dim": "i64", "cluster_axis": "i64"}, collective=True)
 # The pairs have the numbers of a sender and of its receiver. A chip that no chip sends to gets zeros.
 op("collective_permute", "input", {"source_target_pairs": "i64s"}, infer=infer.same, collective=True)
+# These three are made of others on the way to TTNN: see passes/expand_collectives.py. A group is a list of chips.
+op(
+    "all_to_all",
+    "input",
+    {"split_dim": "i64", "concat_dim": "i64", "split_count": "i64", "replica_groups": "any"},
+    infer=infer.all_to_all,
+    collective=True,
+)
+op("collective_broadcast", "input", {"replica_groups": "any"}, infer=infer.same, collective=True)
+# A value that all chips have becomes the parts of the chips (full_to_shard), or the reverse (shard_to_full). The shape
+# has the number of parts of each dimension. `shard_dims` are the dimensions that rows and columns split, or -1.
+op(
+    "mesh_shard",
+    "input",
+    {"shard_type": ("str", "devices"), "shard_direction": "str", "shard_shape": "i64s", "shard_dims": "i64s"},
+    infer=infer.mesh_shard,
+    collective=True,
+)
 
 # An op of the user with a kernel and this number of results. `func_name` is its text on the wire.
 for count in range(1, MOST_RESULTS + 1):

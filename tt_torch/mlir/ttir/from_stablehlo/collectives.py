@@ -1,9 +1,4 @@
-"""Collectives: chips exchange values along the axes of their mesh. On one chip, the result is the operand.
-
-TTIR's collectives work along one axis. A group of all chips of a mesh with two axes needs a collective for each axis.
-Their order follows the numbers of the chips: the rows come first when a value is taken apart, and the columns come
-first when it is put together.
-"""
+"""Collectives: chips exchange values along the axes of their mesh. On one chip, the result is the operand."""
 
 from __future__ import annotations
 
@@ -14,15 +9,15 @@ import numpy as np
 from torch_mlir import ir
 
 from tt_torch.mlir.infer import make
-from tt_torch.mlir.mesh import axes_of, counts_chips, mesh_of
+from tt_torch.mlir.mesh import axes_of, counts_chips, groups_along, mesh_of
 from tt_torch.mlir.rules import Builder, dtype, shape
 from tt_torch.mlir.stablehlo import attrs
 from tt_torch.mlir.stablehlo.bodies import body_op
-from tt_torch.mlir.ttir.from_stablehlo.arranging import part
+from tt_torch.mlir.ttir.exchanges import gathered, of_each_chip, own_part, resized
 from tt_torch.mlir.ttir.from_stablehlo.creation import full
 from tt_torch.mlir.ttir.from_stablehlo.reduction import COMBINED, reduced_over
 from tt_torch.mlir.ttir.from_stablehlo.registry import RULES, unsupported
-from tt_torch.mlir.types import Op, TensorType, Value
+from tt_torch.mlir.types import Op, Value
 
 GROUPED = ["all_gather", "all_reduce", "all_to_all", "collective_broadcast", "reduce_scatter"]
 ALONE = "a collective among the members of groups of one device: replica_groups = [[0]]"
@@ -80,34 +75,6 @@ def _counted(op: Op, across_partitions: bool) -> bool:
     return found
 
 
-def _sized(x: Value, dim: int, size: int) -> TensorType:
-    """The type of `x` with another size of one dimension."""
-    sizes = shape(x)
-    sizes[dim] = size
-    return make(sizes, dtype(x))
-
-
-def _gathered(b: Builder, op: Op, x: Value, axes: Sequence[int], dim: int) -> Value:
-    for axis in reversed(axes):
-        kind = _sized(x, dim, shape(x)[dim] * mesh_of(op)[axis])
-        x = b("ttir.all_gather", x, type=kind, all_gather_dim=dim, cluster_axis=axis)
-    return x
-
-
-def _of_each_chip(b: Builder, op: Op, x: Value, axes: Sequence[int]) -> Value:
-    """The values of the chips of a group, in a new first dimension."""
-    return _gathered(b, op, b("ttir.reshape", x, shape=[1, *shape(x)]), axes, 0)
-
-
-def own_part(b: Builder, x: Value, axes: Sequence[int], dim: int) -> Value:
-    """The part of `x` along a dimension that belongs to the chip's place in its group."""
-    mesh = mesh_of(x.owner.owner if isinstance(x.owner, ir.Block) else x.owner)
-    for axis in axes:
-        kind = _sized(x, dim, shape(x)[dim] // mesh[axis])
-        x = b("ttir.mesh_partition", x, type=kind, dim=dim, cluster_axis=axis)
-    return x
-
-
 def _combining(op: Op) -> str:
     name = body_op(op)
     if name not in COMBINED:
@@ -120,14 +87,14 @@ def _is_summed(x: Value, name: str) -> bool:
 
 
 def all_gather(op: Op, b: Builder, x: Value, axes: Sequence[int]) -> Value:
-    return _gathered(b, op, x, axes, attrs.integer(op, "all_gather_dim"))
+    return gathered(b, mesh_of(op), x, axes, attrs.integer(op, "all_gather_dim"))
 
 
 def all_reduce(op: Op, b: Builder, x: Value, axes: Sequence[int]) -> Value:
     """TTNN's collectives only add. For other reductions, each chip gathers the values of all chips and reduces them."""
     name = _combining(op)
     if not _is_summed(x, name):
-        return reduced_over(b, _of_each_chip(b, op, x, axes), name, [0])
+        return reduced_over(b, of_each_chip(b, mesh_of(op), x, axes), name, [0])
     for axis in axes:
         x = b("ttir.all_reduce", x, type=make(shape(x), dtype(x)), cluster_axis=axis)
     return x
@@ -136,29 +103,21 @@ def all_reduce(op: Op, b: Builder, x: Value, axes: Sequence[int]) -> Value:
 def reduce_scatter(op: Op, b: Builder, x: Value, axes: Sequence[int]) -> Value:
     dim = attrs.integer(op, "scatter_dimension")
     if not _is_summed(x, _combining(op)):
-        return own_part(b, all_reduce(op, b, x, axes), axes, dim)
+        return own_part(b, mesh_of(op), all_reduce(op, b, x, axes), axes, dim)
     for axis in axes:
-        kind = _sized(x, dim, shape(x)[dim] // mesh_of(op)[axis])
+        kind = resized(x, dim, shape(x)[dim] // mesh_of(op)[axis])
         x = b("ttir.reduce_scatter", x, type=kind, scatter_dim=dim, cluster_axis=axis)
     return x
 
 
 def all_to_all(op: Op, b: Builder, x: Value, axes: Sequence[int]) -> Value:
-    """TTNN has no such op, so each chip gathers the values of all chips and keeps its part of each."""
+    groups = groups_along(axes, mesh_of(op))
     split, join = attrs.integer(op, "split_dimension"), attrs.integer(op, "concat_dimension")
-    if split != join:
-        return own_part(b, _gathered(b, op, x, axes, join), axes, split)
-    every = own_part(b, _of_each_chip(b, op, x, axes), axes, split + 1)
-    count, *sizes = shape(every)
-    order = [*range(1, join + 1), 0, *range(join + 1, len(sizes) + 1)]
-    every = b("ttir.permute", every, permutation=order)
-    sizes[join] *= count
-    return b("ttir.reshape", every, shape=sizes)
+    return b("ttir.all_to_all", x, split_dim=split, concat_dim=join, split_count=len(groups[0]), replica_groups=groups)
 
 
 def collective_broadcast(op: Op, b: Builder, x: Value, axes: Sequence[int]) -> Value:
-    first = part(b, _of_each_chip(b, op, x, axes), 0, 0, 1)
-    return b("ttir.reshape", first, shape=shape(x))
+    return b("ttir.collective_broadcast", x, replica_groups=groups_along(axes, mesh_of(op)))
 
 
 FAMILIES = {
@@ -192,5 +151,5 @@ def device_id(op: Op, b: Builder) -> Value:
         return full(b, [], element, 0)
     numbers = b("ttir.arange", type=make([chips], ir.IntegerType.get_signless(32)), start=0, end=chips, step=1,
                 arange_dimension=0)  # fmt: skip
-    own = own_part(b, numbers, [axis for axis in (0, 1) if mesh_of(op)[axis] > 1], 0)
+    own = own_part(b, mesh_of(op), numbers, [axis for axis in (0, 1) if mesh_of(op)[axis] > 1], 0)
     return b("ttir.reshape", b("ttir.typecast", own, dtype=element), shape=[])

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from torch_mlir import ir
+
 from tt_torch.mlir import ods
 from tt_torch.mlir.functions import set_argument_texts
 from tt_torch.mlir.layer_names import WEIGHT_DTYPE, WEIGHT_DTYPES, constants_of
-from tt_torch.mlir.rules import Builder
+from tt_torch.mlir.mesh import Mesh, mesh_of
+from tt_torch.mlir.rules import Builder, shape
+from tt_torch.mlir.ttir.exchanges import own_part
 from tt_torch.mlir.ttir.from_stablehlo import attention_calls, cache_calls, choosing_calls
-from tt_torch.mlir.ttir.from_stablehlo.collectives import own_part
 from tt_torch.mlir.ttir.from_stablehlo.ordering import extremes
 from tt_torch.mlir.ttir.from_stablehlo.registry import RULES, unsupported
 from tt_torch.mlir.ttir.from_stablehlo.user_ops import user_op
@@ -21,10 +24,24 @@ MARKS = (
 ).split()
 
 
+def _mesh(x: Value) -> Mesh:
+    return mesh_of(x.owner.owner if isinstance(x.owner, ir.Block) else x.owner)
+
+
 def mesh_partition(b: Builder, operands: list[Value], a: Attrs) -> Value:
     """The chip's own part of a tensor that all chips of a group have."""
     (x,) = operands
-    return own_part(b, x, a["axes"], a["dim"])
+    return own_part(b, _mesh(x), x, a["axes"], a["dim"])
+
+
+def mesh_shard(b: Builder, operands: list[Value], a: Attrs) -> Value:
+    """A whole value becomes the parts of the chips, or the reverse."""
+    (x,), split = operands, a["shard_dims"]
+    counts = [1] * len(shape(x))
+    for axis, dim in enumerate(split):
+        if dim >= 0:
+            counts[dim] *= _mesh(x)[axis]
+    return b("ttir.mesh_shard", x, shard_direction=a["shard_direction"], shard_shape=counts, shard_dims=split)
 
 
 CALLS: dict[str, attention_calls.Expand] = {
@@ -32,6 +49,7 @@ CALLS: dict[str, attention_calls.Expand] = {
     "mhlo.erf": lambda b, operands, _: b("ttir.erf", *operands),
     "mhlo.topk": lambda b, operands, a: extremes(b, operands[0], a["k"], a["largest"]),
     "tt_mesh.mesh_partition": mesh_partition,
+    "tt_mesh.mesh_shard": mesh_shard,
     **attention_calls.CALLS,
     **cache_calls.CALLS,
     **choosing_calls.CALLS,
