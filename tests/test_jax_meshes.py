@@ -1,5 +1,7 @@
 """JAX's `shard_map` on a mesh of chips, compared with the same function of whole arrays."""
 
+import io
+
 import numpy as np
 import pytest
 import torch
@@ -9,6 +11,8 @@ jax = pytest.importorskip("jax", reason="the extra `jax` is not installed")
 import tt_torch  # noqa: E402
 import tt_torch.jax  # noqa: E402
 from tt_torch.errors import CompileError, DeviceError, InexactError, ModuleFormatError, UnsupportedOpError  # noqa: E402
+from tt_torch.mlir.mesh import mesh_of as mesh_shape  # noqa: E402
+from tt_torch.mlir.reading import read_stablehlo  # noqa: E402
 from tt_torch.runtime import Device  # noqa: E402
 from tt_torch.wire.calls import op_histogram  # noqa: E402
 from tt_torch.wire.decode import decode  # noqa: E402
@@ -176,6 +180,20 @@ def test_another_order_of_the_axes_is_refused():
     function = mapped(jnp.sin, mesh_of((2, 4)), (P(("b", "a"), None),), P(("b", "a"), None))
     with pytest.raises(UnsupportedOpError, match="in the order of the mesh"):
         tt_torch.compile_stablehlo(lowered(function, x))
+
+
+def test_bytecode_and_portable_artifacts():
+    """torch-mlir cannot read the dialect of Shardy in bytes, so JAX's MLIR does."""
+    (x,) = arrays((8, 16))
+    function = jax.jit(mapped(lambda x: lax.psum(jnp.sin(x), "b"), mesh_of((2, 4)), (P("a", "b"),), P("a", None)))
+    bytecode = io.BytesIO()
+    lowered(function, x).operation.write_bytecode(bytecode)
+    result = tt_torch.compile_stablehlo(bytecode.getvalue())(torch.tensor(np.asarray(x)))
+    np.testing.assert_allclose(result.numpy(), jnp.sin(x).reshape(8, 4, 4).sum(1), rtol=1e-4, atol=1e-5)
+    artifact = jax.export.export(function)(x).mlir_module_serialized
+    assert mesh_shape(read_stablehlo(artifact).operation) == (2, 4)
+    with pytest.raises(ModuleFormatError, match="JAX cannot read it"):
+        read_stablehlo(bytecode.getvalue()[:-40])
 
 
 def test_the_usual_form_of_text():

@@ -13,8 +13,13 @@ from pathlib import Path
 # The endings of files of StableHLO: text, bytecode, and portable artifacts.
 STABLEHLO_SUFFIXES = (".mlir", ".mlirbc", ".stablehlo", ".vhlo")
 MLIR_BYTECODE = b"ML\xefR"  # the first bytes; a version follows in one byte, and then the producer
+ARTIFACT = b"StableHLO_v"  # the producer of portable artifacts, which are bytecode of the dialect VHLO
 # The temporary name does not contain the file's name, because that name may be as long as names can be.
 _TEMPORARY = ".tt_torch_unfinished."
+
+
+def is_artifact(bytecode: bytes) -> bool:
+    return bytecode[len(MLIR_BYTECODE) + 1 :].startswith(ARTIFACT)
 
 
 def write(path: str | Path, data: bytes) -> None:

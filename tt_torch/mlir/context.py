@@ -17,7 +17,7 @@ from torch_mlir.passmanager import PassManager
 
 from tt_torch import user_code
 from tt_torch.errors import ModuleFormatError, UnsupportedOpError
-from tt_torch.files import MLIR_BYTECODE
+from tt_torch.files import is_artifact
 from tt_torch.mlir.ttir.dialect import TTIR
 from tt_torch.mlir.ttnn.dialect import TTNN
 from tt_torch.mlir.types import Op
@@ -88,13 +88,6 @@ def parse(source: str | bytes, context: ir.Context) -> ir.Module:
     if level:
         raise ModuleFormatError(f"it has more than {MOST_NESTED} ops inside one another")
     return module
-
-
-ARTIFACT = b"StableHLO_v"  # the producer of portable artifacts, which are bytecode of the dialect VHLO
-
-
-def is_artifact(bytecode: bytes) -> bool:
-    return bytecode[len(MLIR_BYTECODE) + 1 :].startswith(ARTIFACT)
 
 
 def parse_bytecode(source: bytes, context: ir.Context) -> ir.Module:

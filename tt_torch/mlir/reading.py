@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from torch_mlir import ir
 
 from tt_torch.errors import ModuleFormatError
-from tt_torch.files import MLIR_BYTECODE, STABLEHLO_SUFFIXES
+from tt_torch.files import MLIR_BYTECODE, STABLEHLO_SUFFIXES, is_artifact
 from tt_torch.mlir.child import NativeCrash
-from tt_torch.mlir.context import is_artifact, make_context, parse
+from tt_torch.mlir.context import make_context, parse
 from tt_torch.mlir.guard import read_guarded
 from tt_torch.mlir.stablehlo.flatten import name_entry
 from tt_torch.mlir.stablehlo.gspmd import ATTRIBUTE
@@ -20,7 +21,8 @@ from tt_torch.mlir.stablehlo.shardy import plain_text, remove_annotations
 from tt_torch.mlir.stablehlo.shardy_passes import in_generic_form, note_shardings, program_of_one_chip, splits_values
 
 Source: TypeAlias = Any  # str, bytes, Path, or a module: an object with an `operation` that can print itself
-_ARTIFACTS = "; stderr has the cause; an artifact must not be of a newer StableHLO, nor have ops of the dialect sdy"
+_ARTIFACTS = "; stderr has the cause; an artifact must not be of a newer StableHLO"
+_SHARDY = re.compile(rb"(?<![\w.])sdy\0")  # the name of the dialect among the strings of bytecode
 
 
 def read_stablehlo(source: Source) -> ir.Module:
@@ -72,6 +74,8 @@ def _parsed(source: str | bytes) -> ir.Module:
     context = make_context()
     context.allow_unregistered_dialects = True  # torch-mlir lacks Shardy's
     if isinstance(source, bytes) and source.startswith(MLIR_BYTECODE):
+        if _SHARDY.search(source):
+            return _parsed(in_generic_form(source))
         module = read_module(source, context)
         split = ATTRIBUTE.encode() in source and splits_values(text := _generic(module))
         return _parsed(text) if split else module

@@ -56,32 +56,33 @@ def program_of_one_chip(text: str) -> str:
     return _asked("program_of_one_chip", text, CompileError, "Shardy cannot split the module over its mesh")
 
 
-def in_generic_form(text: str) -> str:
-    """The text of a module, whose ops of `sdy` may be in their usual form, in the generic form of MLIR. Raises
-    ExtraMissingError if JAX is not installed, and ModuleFormatError for a text that cannot be read."""
-    return _asked("in_generic_form", text, ModuleFormatError, "JAX cannot read it")
+def in_generic_form(source: str | bytes) -> str:
+    """The text of a module in the generic form of MLIR. The module is a text, whose ops of `sdy` may be in their usual
+    form, or bytecode or a portable artifact with such ops. Raises ExtraMissingError if JAX is not installed, and
+    ModuleFormatError for a module that cannot be read."""
+    return _asked("in_generic_form", source, ModuleFormatError, "JAX cannot read it")
 
 
-def _asked(function: str, text: str, error: Callable[[str], Exception], failure: str) -> str:
-    """The text that a function of shardy_worker.py makes of the text of a module. The function runs in a process of its
-    own. If it fails, `error` is raised, and its message begins with `failure`."""
+def _asked(function: str, source: str | bytes, error: Callable[[str], Exception], failure: str) -> str:
+    """The text that a function of shardy_worker.py makes of a module. The function runs in a process of its own. If it
+    fails, `error` is raised, and its message begins with `failure`."""
     require("jax")
+    given = source.encode() if isinstance(source, str) else source
     folders = [folder for folder in sys.path if isinstance(folder, str)]
     command = [sys.executable, "-c", WORK, json.dumps(folders), function, str(os.getpid()), REFUSED]
     environment = os.environ | {"JAX_PLATFORMS": "cpu"}
     try:
-        done = subprocess.run(
-            command, input=text, capture_output=True, text=True, timeout=SECONDS, env=environment, check=False
-        )
+        done = subprocess.run(command, input=given, capture_output=True, timeout=SECONDS, env=environment, check=False)
     except subprocess.TimeoutExpired:
         raise CompileError(f"Shardy's passes took more than {SECONDS} s") from None
     if done.returncode:
-        if done.stderr.startswith(REFUSED):
-            op, location, reason = done.stderr.removeprefix(REFUSED).strip().split("\n", 2)
+        words = done.stderr.decode(errors="replace")
+        if words.startswith(REFUSED):
+            op, location, reason = words.removeprefix(REFUSED).strip().split("\n", 2)
             raise UnsupportedOpError(op, "shardy", describe(location), reason)
-        said = "; ".join(line.strip() for line in done.stderr.strip().splitlines()[-4:])
+        said = "; ".join(line.strip() for line in words.strip().splitlines()[-4:])
         raise error(f"{failure}: {said or 'its process ended'}")
-    return done.stdout
+    return done.stdout.decode()
 
 
 def note_shardings(module: ir.Module) -> None:

@@ -2,7 +2,8 @@
 
 The passes are in the wheel of jaxlib. They may end the process, so `work` is the program of a process of its own: it
 reads a module as text from standard input, and writes the new one in MLIR's generic form. If it cannot, it writes the
-reason to standard error, and ends with status 1. It can also write a module as it is, in the generic form.
+reason to standard error, and ends with status 1. It can also write a module as it is, in the generic form. Then it also
+reads bytecode and portable artifacts.
 
 Shardy decides how values are split that have no annotation. Ops whose split values it would get wrong have whole
 values: see shardy_rules.py.
@@ -18,7 +19,9 @@ from typing import Any
 
 from jax.interpreters import mlir as jax_mlir
 from jaxlib.mlir import ir, passmanager
+from jaxlib.mlir.dialects import stablehlo
 
+from tt_torch.files import is_artifact
 from tt_torch.mlir.child import die_with
 from tt_torch.mlir.stablehlo import gspmd
 from tt_torch.mlir.stablehlo.gspmd_worker import use_shardy
@@ -244,7 +247,8 @@ def run(module: Any, passes: str) -> None:
     passmanager.PassManager.parse(f"builtin.module({passes})").run(module.operation)
 
 
-def program_of_one_chip(text: str) -> str:
+def program_of_one_chip(source: bytes) -> str:
+    text = source.decode()
     with jax_mlir.make_ir_context(), ir.Location.unknown():
         module = ir.Module.parse(text)
         entry = inlined(module)
@@ -264,9 +268,11 @@ def program_of_one_chip(text: str) -> str:
         return generic(module)
 
 
-def in_generic_form(text: str) -> str:
-    with jax_mlir.make_ir_context(), ir.Location.unknown():
-        return generic(ir.Module.parse(text))
+def in_generic_form(source: bytes) -> str:
+    with jax_mlir.make_ir_context() as context, ir.Location.unknown():
+        if is_artifact(source):
+            return generic(stablehlo.deserialize_portable_artifact(context, source))
+        return generic(ir.Module.parse(source))
 
 
 def generic(module: Any) -> str:
@@ -293,7 +299,7 @@ def work(function: str, parent: str, refused: str) -> None:
     die_with(int(parent))
     functions = {each.__name__: each for each in (program_of_one_chip, in_generic_form)}
     try:
-        sys.stdout.write(functions[function](sys.stdin.read()))
+        sys.stdout.write(functions[function](sys.stdin.buffer.read()))
     except Refused as error:
         sys.exit(f"{refused}{error}")
     except (ir.MLIRError, ValueError) as error:
