@@ -88,6 +88,28 @@ def test_reduce_scatter(mesh, axis, dtype):
     assert torch.equal(on(mesh, binary, [(0, 1)], [(0, 1)])([x])[0], joined(expected))
 
 
+NORMS = grid(MESHES, (0, 1), ((), ("weight",), ("weight", "residual")), ("Float32", "BFloat16"))
+
+
+@pytest.mark.parametrize("mesh, axis, more, dtype", NORMS)
+def test_distributed_rms_norm(mesh, axis, more, dtype):
+    """As tt-mlir writes it: the weight has rows of 32 elements, and the program makes a semaphore and memory."""
+    maker, n, where = Maker(mesh), mesh[axis], (None, 2) if axis else (2, None)
+    shapes = {"input": (1, 5, 64), "weight": (2, 32), "residual": (1, 5, 64)}
+    refs = {name: maker.input(shapes[name], dtype) for name in ("input", *more)}
+    maker.op("CreateGlobalSemaphoreOp", initial_value=0, out={"global_id": 0})
+    stats = maker.op("EmptyOp", shape=[1, 1], dtype="Float32", layout="Tile", out=maker.tensor((1, 1)))
+    out = maker.op("DistributedRMSNormOp", **refs, stats=stats, semaphore={"global_id": 0}, cluster_axis=axis,
+                   epsilon=0.1, out=maker.tensor(shapes["input"], dtype))  # fmt: skip
+    given = [((None, 0) if axis else (0, None)) if name == "weight" else where for name in refs]
+    whole = {name: values((1, 5, 64 * n) if name != "weight" else (2 * n, 32), dtype) for name in refs}
+    (result,) = on(mesh, maker.binary(out), given, [where])(list(whole.values()), ())
+    x = whole["input"].float() + (whole["residual"].float() if "residual" in more else 0)
+    weight = whole["weight"].float().flatten() if "weight" in more else None
+    expected = torch.nn.functional.rms_norm(x, (64 * n,), weight, 0.1)
+    torch.testing.assert_close(result, expected.to(DTYPES[dtype]))
+
+
 @pytest.mark.parametrize("mesh, axis, resident", grid(MESHES, (0, 1, None), RESIDENT))
 def test_mesh_partition(mesh, axis, resident):
     n = mesh[0] * mesh[1] if axis is None else mesh[axis]

@@ -23,6 +23,7 @@ PROGRAMS = {
     "AllGatherOp": {"in": x(4, 8), "out": y(4, 8), "all_gather_dim": 1, "cluster_axis": 1},
     "AllReduceOp": {"in": x(4, 8), "out": y(4, 8), "cluster_axis": 1},
     "ReduceScatterOp": {"in": x(4, 8), "out": y(4, 8), "scatter_dim": 1, "cluster_axis": 1},
+    "DistributedRMSNormOp": {"input": x(4, 8), "out": y(4, 8), "cluster_axis": 1, "epsilon": 0.1},
     "MeshPartitionOp": {"in": x(4, 8), "out": y(4, 8), "dim": 1},
     "PointToPointOp": {"in": x(4, 8), "out": y(4, 8), "sender_coord": [0, 0], "receiver_coord": [0, 0]},
     "DistributeTensorOp": {"in": x(4, 8), "out": y(4, 8)} | mapped({"type": "Shard", "dim": 1}, REPLICATE),
@@ -42,6 +43,12 @@ COLLECTIVES = {
         (SHAPE, {"out": y(4, 4)}), (DTYPES, {"out": y(4, 8, dtype="BFloat16")}), (AXES, {"cluster_axis": 9}),
         ("the operand has no dimensions", SCALAR), ("the reduction of a collective must be a sum", {"reduce_type": 6}),
         *((SHAPE, {"out": y(*shape)}) for shape in ((), (4,), (4, 8, 1))),
+    ],
+    "DistributedRMSNormOp": [
+        (SHAPE, {"out": y(4, 16)}), (AXES, {"cluster_axis": 2}),
+        ("the operand has no dimensions", {"input": x(), "out": y()}),
+        ("the weight does not have one value per element of the last dimension", {"weight": x(4)}),
+        ("residual has another shape than the input", {"residual": x(8)}),
     ],
     "MeshPartitionOp": [
         *((SHAPE, {"out": y(*shape)}) for shape in ((4, 4), (), (4,), (4, 8, 1))), (AXES, {"cluster_axis": 2}),

@@ -249,11 +249,53 @@ static void aggregate_tensor(OpBuilder& op) {
   });
 }
 
+// An RMS norm of a tensor whose last dimension is split over the chips of a group. Each chip adds up the
+// squares of its elements, and only these sums cross. The library needs memory for them, `stats`.
+static void distributed_rms_norm(OpBuilder& op) {
+  const Slot in = op.in("input");
+  const auto weight = op.maybe("weight"), added = op.maybe("residual");
+  op.maybe("stats");
+  const auto groups = groups_of(op);
+  op.require(rank(op, in) > 0, "the operand has no dimensions");
+  const std::vector<int64_t> shape = op.spec(in).shape;
+  const int64_t width = shape.back(), whole = width * size_of(groups);
+  op.require(!weight || checked_volume(op.spec(*weight).shape) == width,
+             "the weight does not have one value per element of the last dimension");
+  op.require(!added || op.spec(*added).shape == shape, "residual has another shape than the input");
+  const Slot out = op.out();
+  op.require(op.spec(out).shape == shape, "the result has another shape");
+  TensorSpec rows{.shape = shape, .dtype = DataType::Float32};
+  rows.shape.back() = 1;
+  const Slot squares = op.planner().new_slot(rows);
+  const double epsilon = op.attributes().real("epsilon");
+  const auto wide = [=](Frame& f) {
+    return added ? f[in].to(at::kFloat) + f[*added].to(at::kFloat) : f[in].to(at::kFloat);
+  };
+  op.compute(squares, [=](Frame& f) {
+    const Tensor x = wide(f);
+    return at::sum(x * x, at::IntArrayRef{-1}, true);
+  });
+  op.together(out, squares, [=](std::span<Frame> chips) {
+    Tensors results(chips.size());
+    for (const Group& group : groups) {
+      const Tensor scale = at::rsqrt(sum_of(of_group(chips, group, squares)) / whole + epsilon);
+      for (const size_t chip : group) {
+        if (!chips[chip].here) continue;
+        results[chip] = wide(chips[chip]) * scale;
+        if (weight) results[chip].mul_(chips[chip][*weight].reshape({-1}).to(at::kFloat));
+      }
+    }
+    for (Frame& chip : chips) chip[squares].reset();
+    return results;
+  });
+}
+
 static constexpr Row collective_rows[] = {
     {"AggregateTensorOp", aggregate_tensor},
     {"AllGatherOp", all_gather},
     {"AllReduceOp", all_reduce},
     {"DistributeTensorOp", distribute_tensor},
+    {"DistributedRMSNormOp", distributed_rms_norm},
     {"MeshPartitionOp", mesh_partition},
     {"PointToPointOp", point_to_point},
     {"ReduceScatterOp", reduce_scatter},

@@ -32,10 +32,14 @@ static void identity_marker(OpBuilder& op) {
 
 static void no_effect(OpBuilder& op) { op.maybe("operand"); }
 
+// The chips run in lock step, so none of them waits for a semaphore.
+static void semaphore(OpBuilder&) {}
+
 static constexpr Row structure_rows[] = {
     {"AnnotateOp", identity_marker},
     {"BeginTraceCaptureOp", part_of_a_recording},
     {"CaptureOrExecuteTraceOp", capture_or_execute_trace},
+    {"CreateGlobalSemaphoreOp", semaphore},
     {"DeallocateOp", deallocate},
     {"EndTraceCaptureOp", part_of_a_recording},
     {"ExecuteTraceOp", part_of_a_recording},
@@ -46,6 +50,7 @@ static constexpr Row structure_rows[] = {
     {"PrintOp", no_effect},
     {"RegionEndOp", identity_marker},
     {"RegionStartOp", identity_marker},
+    {"ResetGlobalSemaphoreOp", semaphore},
 };
 constinit const Table structure_ops = structure_rows;
 
