@@ -126,7 +126,7 @@ def test_the_result_of_an_op_in_place_is_the_input() -> None:
 def test_scalars_in_isin() -> None:
     mesh = init_device_mesh("tt", (2,))
     three, x = (distribute_tensor(each, mesh, [Replicate()]) for each in (torch.tensor(3), torch.arange(4)))
-    compiled = torch.compile(lambda a, x: (torch.isin(a, a), torch.isin(x, a)), backend="tt")
+    compiled = torch.compile(lambda a, x: (torch.isin(a, a), torch.isin(x, a)), backend="tt", fullgraph=True)
     assert [whole(each).tolist() for each in compiled(three, x)] == [True, [False, False, False, True]]
 
 

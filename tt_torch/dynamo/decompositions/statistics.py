@@ -160,7 +160,8 @@ def isin(x: Tensor, of: Tensor, *, assume_unique: bool = False, invert: bool = F
     least = torch.where(number, of, torch.inf).amin() if dtype.is_floating_point else of[0]
     ordered = torch.where(number, of, least).sort()[0]
     at = torch.searchsorted(ordered, x.contiguous()).clamp(max=len(ordered) - 1)
-    found = (ordered[at] == x) & number.any()
+    # `ordered[at]` would read the value of a place without dimensions.
+    found = (aten.index.Tensor(ordered, [at]) == x) & number.any()
     return ~found if invert else found
 
 
