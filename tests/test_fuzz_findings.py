@@ -90,6 +90,13 @@ def test_a_script_has_inputs_that_overlap() -> None:
 # --- on chips
 
 
+def test_a_product_with_a_sum_over_chips_has_zeros_of_either_sign() -> None:
+    """The chips multiply their parts, 2 and -3, by 0, and add 0.0 and -0.0."""
+    made = program("x.sum(0)", "v0 * y", x=torch.tensor([[2.0], [-3.0]]), y=torch.zeros(1))
+    split = Split((1, 2), {"x": (None, 0), "y": (None, None)})
+    assert check.wrong(replace(made, split=split), "mesh-eager") == check.MATCH
+
+
 def test_a_wrong_number_on_chips_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without our handler, DTensor returns the operand of a shift."""
     x = torch.arange(8, dtype=torch.int32).reshape(2, 4)

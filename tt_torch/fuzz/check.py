@@ -114,7 +114,8 @@ def _with_other_roundings(
     seeds: Sequence[int] = range(RUNS),
     in_float16: bool = False,
 ) -> list[list[Seen]]:
-    return [_moved(function, inputs, trains, OtherRoundings(seed, way.bf16, in_float16)) for seed in (None, *seeds)]
+    chosen = (OtherRoundings(seed, way.bf16, in_float16, way.on_chips) for seed in (None, *seeds))
+    return [_moved(function, inputs, trains, roundings) for roundings in chosen]
 
 
 def _is_in_dtype(program: Program, got: list[Seen], expected: list[Seen], traced: list[Seen], way: Way) -> bool:

@@ -101,6 +101,8 @@ _EITHER_ZERO = _TRANSFORMS | {
         "cholesky_inverse cholesky linalg_cholesky_ex linalg_qr geqrf"
     ).split()
 }
+# DTensor computes these with the parts of a sum over chips, and adds the results: 0 * (2 - 3) is 0 * 2 + 0 * -3.
+_OF_PARTS = {getattr(torch.ops.aten, name) for name in "mul mul_ div div_ neg neg_".split()}
 _EXACT = Fact.KEEPS | Fact.FILLS | Fact.ALLOCATES | Fact.VIEW
 
 
@@ -112,14 +114,16 @@ class OtherRoundings(TorchDispatchMode):
     is seen: `log1p` of -1.003 is NaN, and -inf in bfloat16, which has -1 for this number. Without a seed, numbers also
     count as equal if roundings could make them equal, because random errors seldom show that.
 
-    With `in_float16`, the errors are as large as those of float16, but the numbers keep the range of their dtype.
+    With `in_float16`, the errors are as large as those of float16, but the numbers keep the range of their dtype. With
+    `on_chips`, zeros are those of DTensors.
     """
 
-    def __init__(self, seed: int | None, bf16: bool, in_float16: bool = False) -> None:
+    def __init__(self, seed: int | None, bf16: bool, in_float16: bool = False, on_chips: bool = False) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._converted = (torch.float16, torch.float64, *((torch.float32,) if bf16 else ()))
         self._device = torch.bfloat16 if bf16 else torch.float32
         self._in_float16 = in_float16
+        self._either_zero = _EITHER_ZERO | _OF_PARTS if on_chips else _EITHER_ZERO
         self._generator = None if seed is None else torch.Generator().manual_seed(seed)
         self._rounds = seed is not None and seed >= RUNS and seed % 4 == 0
 
@@ -180,7 +184,7 @@ class OtherRoundings(TorchDispatchMode):
         moved = self._moved(x, exact)
         if op.overloadpacket in _TRANSFORMS:
             moved = self._cancelled(moved)
-        if not (x.dtype.is_floating_point and op.overloadpacket in _EITHER_ZERO):
+        if not (x.dtype.is_floating_point and op.overloadpacket in self._either_zero):
             return moved
         # Without a seed, all zeros change. With a seed, only some change, because a second such op changes them back.
         changed = moved == 0
