@@ -15,7 +15,7 @@ from transformers.distributed.tensor_parallel import apply_tensor_parallelism
 
 import tt_torch
 from tt_torch.config import CompileDepth
-from tt_torch.errors import ConfigError, MeshError, ShardingError
+from tt_torch.errors import ConfigError, MeshError, ShardingError, UnsupportedOpError
 
 SMALL = {"num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128, "hidden_size": 64}
 
@@ -198,3 +198,10 @@ def test_what_needs_the_host_is_refused(name, value):
     with pytest.raises(BackendCompilerFailed) as caught:
         torch.compile(nn.Linear(4, 4), backend="tt", options=split((1, 2)) | {name: value})(torch.randn(2, 4))
     assert isinstance(caught.value.inner_exception, ConfigError) and name in str(caught.value)
+
+
+def test_ops_that_call_graphs_are_refused_by_name():
+    model = lambda x: torch.cond(x.sum() > 0, torch.sin, torch.cos, (x,))  # noqa: E731
+    with pytest.raises(BackendCompilerFailed) as caught:
+        torch.compile(model, backend="tt", options=split((1, 4)), fullgraph=True)(torch.randn(8, 4))
+    assert isinstance(caught.value.inner_exception, UnsupportedOpError) and "cond is not" in str(caught.value)

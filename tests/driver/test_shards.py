@@ -252,6 +252,10 @@ def test_parts_of_unequal_sizes_are_refused():
     mesh = init_device_mesh("tt", (4,))
     with pytest.raises(ShardingError, match=r"shape \(6, 3\).*dimension 0 is split over 4 chips.*parts of one size"):
         distribute_tensor(torch.ones(6, 3), mesh, [Shard(0)])
+    uneven = distribute_tensor(torch.ones(6, 3), mesh, [Replicate()]).redistribute(mesh, [Shard(0)])
+    assert whole(uneven * 2).sum() == 36
+    with pytest.raises(ShardingError, match=r"shape \(6, 3\).*dimension 0 is split over 4 chips"):
+        tt_torch.compile_model(nn.ReLU().eval(), (uneven,))
 
 
 def test_a_dtensor_beside_values_of_chips_is_refused():

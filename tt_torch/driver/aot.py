@@ -40,7 +40,7 @@ from tt_torch.driver.observer import Observer
 from tt_torch.driver.overlaps import overlapping
 from tt_torch.driver.package.saving import flow_of, programs_of
 from tt_torch.driver.program import Program
-from tt_torch.driver.shards import has_shards
+from tt_torch.driver.shards import has_shards, with_equal_parts
 from tt_torch.driver.weight_files import assign, weights_in
 from tt_torch.dynamo.examples import VALUES_DECIDE
 from tt_torch.dynamo.idle_dropout import without_idle_dropout
@@ -281,7 +281,7 @@ def _blank(x: torch.Tensor) -> torch.Tensor:
     While PyTorch traces, it reads integer scalars, and it reads float scalars that are not NaN.
     """
     if type(x) is not torch.Tensor and not isinstance(x, torch.nn.Parameter) and device_of(x) == x.device:
-        return x  # a subclass
+        return with_equal_parts(x)  # a subclass
     if x.layout != torch.strided:
         return x
     span = 1 + sum((n - 1) * s for n, s in zip(x.shape, x.stride(), strict=True)) if x.numel() else 0

@@ -18,7 +18,7 @@ from torch.fx import GraphModule
 
 from tt_torch.config import BackendOptions
 from tt_torch.driver.overlaps import refusing_overlaps
-from tt_torch.driver.shards import without_host
+from tt_torch.driver.shards import refuse_calls_of_graphs, without_host
 from tt_torch.dynamo.interface import source
 from tt_torch.dynamo.mesh_ops import AXES
 from tt_torch.dynamo.passes.rewriting import copied
@@ -41,6 +41,7 @@ def compile_data_parallel(
     chips, gm = math.prod(config.mesh_shape), copied(gm)
     if chips == 1:
         raise ConfigError("mesh_shape", config.mesh_shape, "a mesh of several chips with automatic_parallelization")
+    refuse_calls_of_graphs(gm.graph)
     split = _with_the_batch(gm, examples, chips)
     for i, node in enumerate(gm.graph.find_nodes(op="placeholder")):
         node.meta[AXES] = frozenset((0, 1) if i in split else ())

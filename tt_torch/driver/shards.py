@@ -24,6 +24,7 @@ from tt_torch.dynamo.types import Argument, Function, Result
 from tt_torch.errors import CollectiveError, ConfigError, MeshError, UnsupportedOpError
 from tt_torch.torch_private.aot import position_of_input
 from tt_torch.torch_private.distributed import one_process
+from tt_torch.torch_private.ops import HigherOrderOperator
 
 Mesh = tuple[int, int]
 
@@ -42,6 +43,23 @@ def refuse_exchange(gm: GraphModule, inputs: Sequence[object]) -> None:
         raise CollectiveError(f"{name} of a plain tensor, which all chips of the mesh have, at {line}")
 
 
+def with_equal_parts(x: torch.Tensor) -> torch.Tensor:
+    """Returns `x`. Raises ShardingError for a DTensor with parts of different sizes."""
+    door = one_process()
+    if door and isinstance(x, door.DTensor):
+        door.require_equal_parts_of(x)
+    return x
+
+
+def refuse_calls_of_graphs(graph: Graph) -> None:
+    """Raises UnsupportedOpError for an op of control flow: DTensor has no rule for it."""
+    for node in graph.nodes:
+        name = node.target.name() if isinstance(node.target, HigherOrderOperator) else ""
+        if name in ("cond", "flex_attention", "map_impl", "scan", "while_loop"):
+            why = "it calls graphs with tensors that are split over chips, for which PyTorch has no rule"
+            raise UnsupportedOpError(name, "collectives", user_line(node), why)
+
+
 def compile_sharded(
     gm: GraphModule, examples: Sequence[object], options: BackendOptions, aot: Callable[..., Function]
 ) -> Function:
@@ -52,6 +70,7 @@ def compile_sharded(
     """
     door, gm = one_process(), copied(gm)
     on_mesh = _for_mesh(options, _mesh_of(examples))
+    refuse_calls_of_graphs(gm.graph)
     _refuse_mixed(gm.graph)
     _in_memory_of_their_own(gm)
     for node, x in zip(gm.graph.find_nodes(op="placeholder"), examples, strict=True):

@@ -5,6 +5,7 @@ Importing this module imports torch.distributed.
 
 from __future__ import annotations
 
+import math
 import weakref
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -179,6 +180,13 @@ def require_equal_parts(shape: Sequence[int], dim: int, count: int) -> None:
     if shape[dim] % count:
         why = f"dimension {dim} is split over {count} chips, and the device needs parts of one size"
         raise ShardingError(tuple(shape), why)
+
+
+def require_equal_parts_of(x: Any) -> None:
+    """The same for each dimension of a DTensor."""
+    for dim in range(x.ndim):
+        axes = [axis for axis, placement in enumerate(x.placements) if placement.is_shard(dim)]
+        require_equal_parts(x.shape, dim, math.prod(map(x.device_mesh.size, axes)))
 
 
 def _writes_plain(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:

@@ -60,6 +60,7 @@ from tt_torch.torch_private.chips import (
     of_whole,
     parts_of,
     require_equal_parts,
+    require_equal_parts_of,
     running,
     same,
 )
@@ -141,6 +142,7 @@ def of_first_chip(x: Any) -> Any:
     if isinstance(x, torch.SymInt):
         return int(x)
     if isinstance(x, DTensor):
+        require_equal_parts_of(x)
         meta = TensorMeta(torch.Size(map(int, x.shape)), tuple(map(int, x.stride())), x.dtype)
         spec = DTensorSpec(x._spec.mesh, x._spec.placements, tensor_meta=meta)
         return DTensor(_fixed(of_first_chip(x._local_tensor)), spec, requires_grad=x.requires_grad)
