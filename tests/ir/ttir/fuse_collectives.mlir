@@ -195,3 +195,30 @@ func.func @main(%x: tensor<2x3xf32>) -> (tensor<3xf32>, tensor<4xf32>) {
   return %1, %3 : tensor<3xf32>, tensor<4xf32>
 }
 }
+
+// -----
+
+// The second mean is of a value that the chips of a row have already. A mean of other values stays.
+// CHECK-LABEL: @main(
+// CHECK: %[[N:.*]] = "ttir.full"
+// CHECK: %[[A:.*]] = "ttir.all_reduce"(%arg0)
+// CHECK: %[[B:.*]] = "ttir.divide"(%[[A]], %[[N]])
+// CHECK: %[[C:.*]] = "ttir.add"(%[[B]], %[[N]])
+// CHECK: %[[D:.*]] = "ttir.add"(%[[B]], %arg0)
+// CHECK: %[[E:.*]] = "ttir.all_reduce"(%[[D]])
+// CHECK: %[[F:.*]] = "ttir.divide"(%[[E]], %[[N]])
+// CHECK: return %[[C]], %[[F]]
+module attributes {ttcore.mesh_shape = array<i64: 1, 2>} {
+func.func @main(%x: tensor<2x3xf32>) -> (tensor<2x3xf32>, tensor<2x3xf32>) {
+  %n = "ttir.full"() {fill_value = 2.0 : f64, shape = array<i64>} : () -> tensor<f32>
+  %0 = "ttir.all_reduce"(%x) {cluster_axis = 1 : i64} : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  %1 = "ttir.divide"(%0, %n) : (tensor<2x3xf32>, tensor<f32>) -> tensor<2x3xf32>
+  %2 = "ttir.add"(%1, %n) : (tensor<2x3xf32>, tensor<f32>) -> tensor<2x3xf32>
+  %3 = "ttir.all_reduce"(%2) {cluster_axis = 1 : i64} : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  %4 = "ttir.divide"(%3, %n) : (tensor<2x3xf32>, tensor<f32>) -> tensor<2x3xf32>
+  %5 = "ttir.add"(%1, %x) : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
+  %6 = "ttir.all_reduce"(%5) {cluster_axis = 1 : i64} : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  %7 = "ttir.divide"(%6, %n) : (tensor<2x3xf32>, tensor<f32>) -> tensor<2x3xf32>
+  return %4, %7 : tensor<2x3xf32>, tensor<2x3xf32>
+}
+}

@@ -12,7 +12,9 @@ from torch_mlir import ir
 
 from tt_torch.mlir import ods
 from tt_torch.mlir.infer import make
+from tt_torch.mlir.mesh import mesh_of
 from tt_torch.mlir.rules import Builder, RuleSet, dtype, producer, shape, single_use
+from tt_torch.mlir.ttir.passes.canonicalize import splat
 from tt_torch.mlir.types import Op, Value
 
 RULES = RuleSet("fuse-collectives")
@@ -195,3 +197,23 @@ def sum_of_what_was_gathered(op: Op, b: Builder) -> Value | None:
         return None
     own = b("ttir.sum", gather.operands[0], **ods.attrs_of(op))
     return b("ttir.all_reduce", own, type=own.type, cluster_axis=_axis(gather))
+
+
+@RULES.rewrites("ttir.divide")
+def mean_of_equal_values(op: Op, b: Builder) -> Value | None:
+    """The mean over chips of a value that all of them have is this value. DTensor makes such a mean in an RMS norm of a
+    split dimension, because it adds epsilon in place to the mean of the squares."""
+    total = _only(op.operands[0], "ttir.all_reduce")
+    if total is None or splat(op.operands[1]) != mesh_of(op)[_axis(total)]:
+        return None
+    (x,) = total.operands
+    return x if x.type == op.results[0].type and _is_equal(x, _axis(total), 4) else None
+
+
+def _is_equal(x: Value, axis: int, depth: int) -> bool:
+    """Whether the chips along an axis have the same value, as far as `depth` ops before it show."""
+    exchange = producer(x, "ttir.all_reduce", "ttir.all_gather")
+    if exchange is not None or splat(x) is not None:
+        return exchange is None or _axis(exchange) == axis
+    op = producer(x, "ttir.add", "ttir.divide") if depth else None
+    return op is not None and all(_is_equal(each, axis, depth - 1) for each in op.operands)
