@@ -156,15 +156,6 @@ def test_large_integers_of_a_branch_are_computed_on_the_cpu() -> None:
             assert ours(torch.tensor(k)) == program(torch.tensor(k))
 
 
-@pytest.mark.parametrize("way", ["no host", "package"])
-def test_one_program_computes_both_branches(chosen: Callable[[], list[list[int]]], way: str) -> None:
-    config = tt_torch.CompilerConfig(fallback="error")
-    ours = compiled(signed, fallback="error") if way == "no host" else tt_torch.compile_model(signed, (X,), config)
-    for x in (X.abs(), -X.abs()):
-        torch.testing.assert_close(ours(x), signed(x))
-    assert chosen() == []
-
-
 def drawn(seed: int) -> Function:
     """A program of conditions, loops and maps in each other, with random chains of ops between them."""
     draw = random.Random(seed)

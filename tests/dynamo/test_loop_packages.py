@@ -16,7 +16,9 @@ from torch._higher_order_ops.while_loop import while_loop
 
 import tt_torch
 from tt_torch.driver.exact_runner import ExactnessWarning
+from tt_torch.driver.flow_runner import FlowRunner
 from tt_torch.errors import CompileError, ConfigError, InexactError, PackagingError, UnsupportedOpError
+from tt_torch.flow import Run, Step
 
 X = torch.randn(3, 4, generator=torch.Generator().manual_seed(0))
 Program = Callable[..., Any]
@@ -61,6 +63,19 @@ def saved(tmp_path: Path) -> Callable[[Any], Any]:
     return load
 
 
+@pytest.fixture
+def ran(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the programs that flows run, in their order."""
+    names, results = list[str](), FlowRunner._results
+
+    def noted(self: FlowRunner, step: Step, given: list[torch.Tensor]) -> Any:
+        names.extend([step.program] if isinstance(step, Run) else [])
+        return results(self, step, given)
+
+    monkeypatch.setattr(FlowRunner, "_results", noted)
+    return names
+
+
 def parts(model: Any) -> int:
     return len(model._package.manifests[0].programs)
 
@@ -97,10 +112,67 @@ def test_weights_families_and_the_result_of_a_module(saved: Any, tmp_path: Path)
     torch.testing.assert_close(family(X)["y"], other(X)["y"])
     model = tt_torch.compile_model(net, (X,))
     for use in (lambda: model.binary, lambda: model.arguments(X), lambda: model.save(tmp_path / "model.ttnn")):
-        with pytest.raises(PackagingError, match="has a loop, so it has several programs"):
+        with pytest.raises(PackagingError, match="it has several programs"):
             use()
     with pytest.raises(ConfigError, match="for a model with a loop"):
         tt_torch.compile_model(net, (X,), weights="move")
+
+
+def signed(x: torch.Tensor) -> torch.Tensor:
+    def inner(x: torch.Tensor) -> torch.Tensor:
+        return torch.cond(x.mean() > 1, lambda x: x * 3, torch.exp, (x,))
+
+    return torch.cond(x.sum() > 0, inner, torch.cos, (x,)) + 1
+
+
+def test_one_branch_runs(saved: Any, ran: list[str]) -> None:
+    model = tt_torch.compile_model(signed, (X,))
+    torch._dynamo.reset()
+    one = torch.compile(signed, backend=tt_torch.backend, options={"fallback": "error"})
+    sequences = set[tuple[str, ...]]()
+    for ours in (model, saved(model), one):
+        for x in (X.abs() + 1, X.abs() * 0.5, -X.abs()):
+            ran.clear()
+            torch.testing.assert_close(ours(x), signed(x))
+            sequences.add(tuple(ran))
+    # Before and after the branch there is a program, too. The outer branch for true begins with the inner condition.
+    assert sorted(map(len, sequences)) == [3, 4, 4] and len(set.intersection(*map(set, sequences))) == 2
+
+
+def test_gradients_come_from_the_branch_that_ran(saved: Any, ran: list[str]) -> None:
+    model = tt_torch.compile_model(signed, (X.clone().requires_grad_(),), training=True)
+    loaded = saved(model)
+    for x in (X.abs() + 1, X.abs() * 0.5, -X.abs()):
+        theirs = x.clone().requires_grad_()
+        signed(theirs).square().sum().backward()
+        for program in (model, loaded):
+            ours = x.clone().requires_grad_()
+            result = program(ours)
+            ran.clear()
+            result.square().sum().backward()
+            torch.testing.assert_close(ours.grad, theirs.grad)
+            assert 0 < len(ran) < len(loaded._package.manifests[0].training.backward.programs)
+
+
+def test_an_error_of_the_other_branch_is_none(saved: Any) -> None:
+    def row(x: torch.Tensor, i: torch.Tensor) -> torch.Tensor:
+        return torch.cond(i < 3, lambda x, i: x.index_select(0, i.reshape(1)), lambda x, i: x[:1] * 0, (x, i))
+
+    loaded = saved(tt_torch.compile_model(row, (X, torch.tensor(0))))
+    for i in (torch.tensor(2), torch.tensor(7)):
+        torch.testing.assert_close(loaded(X, i), row(X, i))
+
+
+@pytest.mark.parametrize("inside", ["random", "complex"])
+def test_branches_that_are_computed_both(saved: Any, inside: str) -> None:
+    def yes(x: torch.Tensor) -> torch.Tensor:
+        return torch.rand_like(x) if inside == "random" else (torch.complex(x, x) * 1j).real * 1
+
+    loaded = saved(tt_torch.compile_model(lambda x: torch.cond(x.sum() > 0, yes, torch.cos, (x,)), (X,)))
+    assert parts(loaded) == 1
+    torch.testing.assert_close(loaded(-X.abs()), X.cos())
+    drawn = loaded(X.abs())
+    assert (drawn >= 0).all() if inside == "random" else torch.equal(drawn, -X.abs())
 
 
 def test_integers_beyond_32_bits(saved: Any) -> None:
@@ -164,12 +236,16 @@ def test_gradients_of_a_long_scan(saved: Any) -> None:
 
 
 @pytest.mark.slow
-def test_a_backward_pass_with_a_loop_is_no_package(tmp_path: Path) -> None:
-    x = X.clone().requires_grad_()
-    model = tt_torch.compile_model(lambda x: scan(lambda c, r: (c * r, c + r), x[0], x.repeat(3000, 1))[1], (x,),
-                                   training=True)  # fmt: skip
-    with pytest.raises(PackagingError, match="the backward pass has a loop"):
-        model.save(tmp_path / "model.ttpkg")
+def test_a_backward_pass_with_a_loop(saved: Any) -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        return scan(lambda c, r: (c * r, c + r), x[0], x.repeat(3000, 1))[1]
+
+    ours, theirs = X.clone().requires_grad_(), X.clone().requires_grad_()
+    loaded = saved(tt_torch.compile_model(program, (ours,), training=True))
+    assert loaded._package.manifests[0].training.backward.flow
+    loaded(ours)[:50].sum().backward()
+    program(theirs)[:50].sum().backward()
+    torch.testing.assert_close(ours.grad, theirs.grad, rtol=1e-4, atol=1e-4)
 
 
 REFUSED: dict[str, tuple[str, Program]] = {

@@ -21,7 +21,7 @@ from tests.driver.test_packages import ReturnsWeights, Tied
 from tests.fuzz_files.packages import unpacked
 from tt_torch.driver.containers import parts_of
 from tt_torch.driver.package.contents import MANIFEST
-from tt_torch.driver.package.manifest import FLOW_FORMAT, SPLIT_FORMAT
+from tt_torch.driver.package.manifest import BACKWARD_FLOW_FORMAT, FLOW_FORMAT, SPLIT_FORMAT
 from tt_torch.errors import (
     ArgumentError,
     BinaryFormatError,
@@ -221,7 +221,11 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize(
     ("number", "why"),
-    [(FLOW_FORMAT, "the host decides"), (SPLIT_FORMAT, "its inputs or results are split")],
+    [
+        (FLOW_FORMAT, "the host decides"),
+        (SPLIT_FORMAT, "its inputs or results are split"),
+        (BACKWARD_FLOW_FORMAT, "the host decides between the programs of its backward pass"),
+    ],
 )
 def test_flows_and_split_tensors_need_python(saved: Path, number: int, why: str, tmp_path: Path) -> None:
     path = changed(saved, tmp_path / "other.ttpkg", lambda document: document.update(format=number))

@@ -206,9 +206,9 @@ def _prepare_to_move(weights: WeightSource, model: Model | ExportedProgram, seve
 
 
 def _moves(weights: WeightSource, made: CompiledModel) -> bool:
-    """Whether the weights move to the device. Raises ConfigError if the model has a loop."""
+    """Whether the weights move to the device. Raises ConfigError if it has several programs."""
     if weights != "keep" and flow_of(made.compilation.program):
-        raise ConfigError("weights", weights, '"keep" for a model with a loop; tt_torch.release serves it')
+        raise ConfigError("weights", weights, '"keep" for a model with a loop or a `cond`; tt_torch.release serves it')
     return weights != "keep"
 
 
@@ -335,9 +335,7 @@ def _compiled(
     programs: list[Program] = []
     names = [given.name for given in inputs]
     called = dict(zip([n.name for n in capture.graph.graph.find_nodes(op="placeholder")], names, strict=True))
-    observer = Observer(
-        executors.append, program=programs.append, input_name=lambda name: called[name], flag=False, host_decides=False
-    )
+    observer = Observer(executors.append, program=programs.append, input_name=lambda name: called[name], flag=False)
     try:
         with backward_ahead_of_time(), without_modes():  # as in torch.compile; a mesh of chips is a mode
             run, metadata = capture.compiled(lambda gm, inputs: compile_captured(gm, inputs, options, observer))

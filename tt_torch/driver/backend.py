@@ -21,7 +21,7 @@ from tt_torch.driver.devices import Device, devices_of
 from tt_torch.driver.exact_runner import ExactRunner
 from tt_torch.driver.executor import Executor
 from tt_torch.driver.graph_breaks import tell
-from tt_torch.driver.loops import calls_graphs, compile_loops
+from tt_torch.driver.loops import calls_graphs, compile_loops, decides
 from tt_torch.driver.observer import NOBODY, Observer, asked_for
 from tt_torch.driver.overlaps import once_per_overlap
 from tt_torch.driver.partition import HostProgram, compile_with_host_ops, wholly_on_host
@@ -36,7 +36,7 @@ from tt_torch.dynamo import loop_gradients, python_kernels, repeated_elements
 from tt_torch.dynamo.buckets import symbols_of
 from tt_torch.dynamo.buckets.padding import Layouts
 from tt_torch.dynamo.checks import defer_checks
-from tt_torch.dynamo.control_flow import write_out
+from tt_torch.dynamo.control_flow import Decides, always, never, write_out
 from tt_torch.dynamo.decompositions import DECOMPOSITIONS
 from tt_torch.dynamo.decompositions.custom_ops import register_late_ops
 from tt_torch.dynamo.exactness.plan import make_exact
@@ -315,10 +315,11 @@ def _is_plain(config: CompilerConfig, observer: Observer) -> bool:
     return not observer.make_executor and config.mesh_shape == (1, 1) and not config.device_map
 
 
-def _host_decides(config: CompilerConfig, observer: Observer) -> bool:
-    """Whether a graph may become several programs, between which the host chooses."""
-    whole = observer.take_graph or config.fallback == "error"
-    return observer.host_decides and not whole and _is_plain(config, observer)
+def _host_decides(config: CompilerConfig, observer: Observer) -> Decides:
+    """Between which branches of `cond` the host chooses. They are several programs then."""
+    if observer.take_graph or not _is_plain(config, observer):
+        return never
+    return decides if config.fallback == "error" else always
 
 
 @dataclass(frozen=True)
@@ -348,7 +349,7 @@ class _Compiler:
         if not _is_plain(self.config, self.observer):
             return None
         outer = self.observer
-        inner = Observer(reached=outer.reached, flag=outer.flag, host_decides=outer.host_decides)
+        inner = Observer(reached=outer.reached, flag=outer.flag)
         return partial(_program, config=self.config, options=self.options, observer=inner)
 
     def _piece(self, chip: int, gm: GraphModule, roles: Sequence[str]) -> Runner:

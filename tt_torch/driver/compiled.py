@@ -69,14 +69,15 @@ class CompiledModel(_Packable):
 
     @property
     def executor(self) -> Executor:
-        """Runs the program. Raises PackagingError for a model with a loop, which has several programs."""
+        """Runs the program. Raises PackagingError for a model with a loop or a `cond`, which has several programs."""
         if flow_of(self.compilation.program):
-            raise PackagingError("the model has a loop, so it has several programs; a .ttpkg file holds all of them")
+            why = "the model has a loop or a `cond`, so it has several programs"
+            raise PackagingError(f"{why}; a .ttpkg file holds all of them")
         return self._executor
 
     @property
     def binary(self) -> bytes:
-        """The content of the `.ttnn` file. Raises PackagingError for a model with a loop."""
+        """The content of the `.ttnn` file. Raises PackagingError for a model with a loop or a `cond`."""
         return self.executor.binary
 
     def save(self, path: str | Path, weights: bool = True) -> None:

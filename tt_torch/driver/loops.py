@@ -30,7 +30,7 @@ from tt_torch.dynamo import graph_calls
 from tt_torch.dynamo.calls import CHECKS, Check, require_in_32_bits, require_in_range
 from tt_torch.dynamo.checks import defer_checks
 from tt_torch.dynamo.complex_pairs import has_complex
-from tt_torch.dynamo.control_flow import write_out
+from tt_torch.dynamo.control_flow import draws_numbers, write_out
 from tt_torch.dynamo.decompositions import DECOMPOSITIONS
 from tt_torch.dynamo.decompositions.random import SEED
 from tt_torch.dynamo.exactness.limits import Limit, Plan
@@ -48,6 +48,11 @@ from tt_torch.torch_private.ops import while_loop
 
 def calls_graphs(gm: GraphModule) -> bool:
     return any(node.target in FORMS for node in gm.graph.nodes)
+
+
+def decides(branches: Sequence[GraphModule]) -> bool:
+    """Whether the host decides which of the branches runs. If not, both are computed in one program."""
+    return not any(draws_numbers(each) or has_complex(each) or not returns_tensors(each) for each in branches)
 
 
 def compile_loops(
@@ -124,7 +129,7 @@ def _inner(graph: GraphModule, node: Node, operands: Sequence[object]) -> GraphM
     """A graph that a node calls, ready for the device."""
     graph = with_tuple(graph)
     write_numbers(graph.graph, operands)
-    graph = write_out(graph, DECOMPOSITIONS, host_decides=False)
+    graph = write_out(graph, DECOMPOSITIONS, decides)
     if not returns_tensors(graph):
         raise _refused(node, "it gives Python numbers")
     if graph.graph.find_nodes(op="call_function", target=SEED):

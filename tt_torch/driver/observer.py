@@ -31,7 +31,6 @@ class Observer:
     reached: Watch | None = None  # gets each form of each graph and of its parts, including trials
     input_name: Callable[[str], str] = lambda name: name  # gives an input its name in messages, from Dynamo's name
     flag: bool = True  # whether an extra output may tell that integers are exact; if not, an extra program tells it
-    host_decides: bool = True  # whether the host may choose between the branches of `cond`, which are two programs then
     # Runs a whole graph with inputs of these roles; the driver then compiles nothing of it.
     take_graph: Callable[[GraphModule, Sequence[str], CompilerConfig], Runner] | None = None
     # Compiles a part of a graph that belongs on the device.

@@ -30,15 +30,24 @@ aten = torch.ops.aten
 MOST_STEPS = 128
 
 Results: TypeAlias = Sequence[Result]
+Decides: TypeAlias = Callable[[Sequence[GraphModule]], bool]  # whether the host decides which of these branches runs
 
 
-def write_out(gm: GraphModule, decompositions: Decompositions, host_decides: bool) -> GraphModule:
+def always(branches: Sequence[GraphModule]) -> bool:
+    return True
+
+
+def never(branches: Sequence[GraphModule]) -> bool:
+    return False
+
+
+def write_out(gm: GraphModule, decompositions: Decompositions, host_decides: Decides) -> GraphModule:
     """The graph with the calls of its subgraphs written out, as far as this is possible. `gm` is not changed.
 
-    If `host_decides`, `cond` stays, unless its predicate is a Python number.
+    A `cond` stays if `host_decides` says so of its branches, unless its predicate is a Python number.
     """
     ops = [n for n in gm.graph.nodes if _rule(n.target)]
-    if all(host_decides and n.target is cond and isinstance(n.args[0], Node) for n in ops):
+    if all(n.target is cond and _stays([n.args[0], *_branches(gm, n)], host_decides) for n in ops):
         return gm
     values = fake_inputs(gm)
     with preserve_node_meta(), detect_fake_mode(values) or FakeTensorMode():
@@ -57,16 +66,24 @@ def _rule(target: Target) -> Callable[..., Results] | None:
     return RULES.get(target.name()) if isinstance(target, HigherOrderOperator) else None
 
 
+def _stays(args: Sequence[Argument], host_decides: Decides) -> bool:
+    """Whether the host decides about a `cond` with this predicate, which may be a node, and these branches."""
+    return isinstance(args[0], (Tensor, Node)) and host_decides(args[1:3])
+
+
+def _branches(gm: GraphModule, node: Node) -> list[GraphModule]:
+    return [gm.get_submodule(branch.target) for branch in node.args[1:3]]
+
+
 class _WrittenOut(Interpreter):
     """Runs a graph, and applies the rules to its higher-order operators."""
 
-    def __init__(self, gm: GraphModule, host_decides: bool = False) -> None:
+    def __init__(self, gm: GraphModule, host_decides: Decides = never) -> None:
         super().__init__(gm)
         self.host_decides = host_decides
 
     def call_function(self, target: Target, args: tuple[Argument, ...], kwargs: Arguments) -> Result:
-        stays = target is cond and self.host_decides and isinstance(args[0], Tensor)
-        rule = None if stays else _rule(target)
+        rule = None if target is cond and _stays(args, self.host_decides) else _rule(target)
         given = tree_map(lambda a: _Callable(a) if isinstance(a, GraphModule) else a, args) if rule else ()
         results = rule(*given, **kwargs) if rule else NotImplemented
         return super().call_function(target, args, kwargs) if results is NotImplemented else results
@@ -88,15 +105,24 @@ class _Callable:
 
     def is_pure(self) -> bool:
         """Whether a call has no effect apart from its results. Drawing random numbers does not count as an effect."""
-        # this graph, and the graphs that its ops call
-        graphs = [m.graph for m in self.graph.modules() if isinstance(m, GraphModule)]
-        ops = [n for graph in graphs for n in graph.nodes if n.op == "call_function"]
+        ops = _calls(self.graph)
         known = all(_rule(n.target) or not isinstance(n.target, HigherOrderOperator) for n in ops)
         return known and not any(n.is_impure() and not _draws(n.target) for n in ops)
 
 
+def _calls(gm: GraphModule) -> list[Node]:
+    """The ops of a graph, and of the graphs that its ops call."""
+    graphs = [m.graph for m in gm.modules() if isinstance(m, GraphModule)]
+    return [n for graph in graphs for n in graph.nodes if n.op == "call_function"]
+
+
 def _draws(op: Target) -> bool:
     return op is SEED or is_random(op)
+
+
+def draws_numbers(gm: GraphModule) -> bool:
+    """Whether a graph, or a graph that its ops call, draws random numbers."""
+    return any(_draws(n.target) for n in _calls(gm))
 
 
 def _cond(predicate: Tensor | bool, yes: _Callable, no: _Callable, operands: Sequence[Tensor] = ()) -> Results:

@@ -16,6 +16,7 @@ from tt_torch.dynamo.graph_calls import TARGET, GraphCall
 from tt_torch.mlir import ods
 from tt_torch.mlir.functions import block, call, main, returned
 from tt_torch.mlir.stablehlo.build import constant, make, reshaped
+from tt_torch.mlir.stablehlo.flatten import ONE_BRANCH
 from tt_torch.mlir.types import Value
 from tt_torch.mlir.user_ops import is_call
 from tt_torch.torch_private.tensors import unset_fake_temporarily
@@ -122,7 +123,8 @@ def _branch(op: ir.Operation, count: int, names: Sequence[str], counts: Sequence
     says."""
     predicate, *operands = op.operands
     kinds = [x.type for x in op.results]
-    made = ir.Operation.create("stablehlo.if", kinds, [reshaped(predicate, [])], regions=2)
+    mark = {ONE_BRANCH: ir.UnitAttr.get()}
+    made = ir.Operation.create("stablehlo.if", kinds, [reshaped(predicate, [])], mark, regions=2)
     for region, name, own in zip(made.regions, names, counts, strict=True):
         with ir.InsertionPoint(ir.Block.create_at_start(region, [])):
             results = _called(name, operands, kinds[:own])

@@ -29,7 +29,7 @@ from tt_torch.mlir.functions import (
     returned,
 )
 from tt_torch.mlir.mesh import mesh_of
-from tt_torch.mlir.stablehlo.flatten import BRANCHES, inline_calls, take_control_apart
+from tt_torch.mlir.stablehlo.flatten import BRANCHES, ONE_BRANCH, inline_calls, take_control_apart
 from tt_torch.mlir.stablehlo.host_calls import host_call
 from tt_torch.mlir.stablehlo.integer_rows import is_marked
 from tt_torch.mlir.stablehlo.loops import LOOP, states_of, unrolled
@@ -65,12 +65,17 @@ def _needs_host_on_a_mesh(module: ir.Module) -> UnsupportedOpError:
 
 
 def _may_need_host(op: ir.Operation) -> bool:
-    return op.name == LOOP or is_marked(op) or host_call(op, []) is not None
+    return op.name == LOOP or _has_host_step(op)
+
+
+def _has_host_step(op: ir.Operation) -> bool:
+    """Whether the host decides about an op, or computes it, whatever is around it."""
+    return ONE_BRANCH in op.attributes or is_marked(op) or host_call(op, []) is not None
 
 
 def _as_one_program(module: ir.Module) -> ir.Module | None:
     """A copy of the module without loops and branches; None if the host must decide, or compute something."""
-    if is_marked(main(module)) or any(host_call(op, []) for op in nested(main(module))):
+    if is_marked(main(module)) or any(map(_has_host_step, nested(main(module)))):
         return None
     with module.context, module.operation.location:
         copy = ir.Module.create()
@@ -87,13 +92,13 @@ def _as_one_program(module: ir.Module) -> ir.Module | None:
 
 
 def needs_host(op: Op) -> bool:
-    """Whether an op is a step of a flow: a loop that cannot be unrolled, an op that the host computes, or a loop or
-    branch that has values of the host, or an op of these kinds inside."""
+    """Whether an op is a step of a flow: a loop that cannot be unrolled, a branch of PyTorch's `cond`, an op that the
+    host computes, or a loop or branch that has values of the host, or an op of these kinds inside."""
     op = op.operation
-    if op.name in (LOOP, *BRANCHES) and (is_marked(op) or any(needs_host(inner) for inner in nested(op))):
+    if _has_host_step(op) or (op.name in (LOOP, *BRANCHES) and any(map(needs_host, nested(op)))):
         return True
     if op.name != LOOP:
-        return host_call(op, []) is not None
+        return False
     try:
         unrolled(op)
     except UnsupportedOpError:

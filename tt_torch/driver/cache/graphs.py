@@ -24,7 +24,7 @@ from tt_torch.driver.observer import NOBODY, Observer
 from tt_torch.driver.package.contents import well_formed
 from tt_torch.driver.package.loading import program_of
 from tt_torch.driver.package.manifest import Graph, Json, graph_from_json, to_json
-from tt_torch.driver.package.saving import flow_of, graph_fields, programs_of, tensors_of
+from tt_torch.driver.package.saving import graph_fields, programs_of, tensors_of
 from tt_torch.driver.program import Program
 from tt_torch.dynamo.types import Argument, Function, Result
 from tt_torch.errors import InexactError, KernelError, PackageError
@@ -118,7 +118,7 @@ def _is_all(gm: GraphModule, program: Program) -> bool:
 
 def _keep(store: Store, key: str, program: Program, config: CompilerConfig) -> None:
     programs, runner = programs_of(program), program.runner
-    if programs is None or flow_of(program):
+    if programs is None:
         return
     assert isinstance(runner, ExactRunner)
     outputs = config.outputs

@@ -38,17 +38,16 @@ def consistent(manifest: Manifest) -> Manifest:
     outputs = len(manifest.interface.outputs) - len(manifest.checks) - manifest.tokens - len(manifest.written)
     require(outputs >= len(manifest.places) and manifest.tokens >= 0, "the graph has another number of results")
     _check_tree(manifest.result, known)
-    flow = manifest.flow
-    results = len(flow.results) if flow else len(manifest.programs[MAIN].output_dtypes)
-    _check_graph(manifest, manifest.tokens + len(inputs), results)
+    _check_graph(manifest, manifest.tokens + len(inputs))
     if manifest.training:
         _check_training(manifest, manifest.training)
     return manifest
 
 
-def _check_graph(graph: Graph, inputs: int, results: int) -> None:
-    """Raises ValueError if a graph with so many inputs, whose programs have so many results, names others."""
-    interface = graph.interface
+def _check_graph(graph: Graph, inputs: int) -> None:
+    """Raises ValueError if a graph with so many inputs names others, or names results that its programs lack."""
+    interface, flow = graph.interface, graph.flow
+    results = len(flow.results) if flow else len(graph.programs[MAIN].output_dtypes)
     require(_within(interface.inputs, range(inputs)), "a program has an unknown input")
     require(_within(interface.complex_inputs, range(len(interface.inputs))), "an unknown input is complex")
     named = [place if isinstance(place, int) else place.result for place in interface.places]
@@ -75,8 +74,7 @@ def _check_training(manifest: Manifest, training: Training) -> None:
     known = _within(training.bases, range(len(manifest.places))) and _within(training.bases.values(), outputs)
     require(known, "an unknown result is a view")
     require(training.parameters.keys() <= manifest.weights.keys(), "a parameter is unknown")
-    results = len(training.backward.programs[MAIN].output_dtypes)
-    _check_graph(training.backward, len(backward.inputs), results)
+    _check_graph(training.backward, len(backward.inputs))
 
 
 def _check_tree(node: Json, known: Mapping[str, Container[Any]]) -> None:

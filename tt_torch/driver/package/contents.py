@@ -18,11 +18,9 @@ from safetensors import SafetensorError, safe_open
 from tt_torch.driver.family import Family
 from tt_torch.driver.package.consistency import consistent
 from tt_torch.driver.package.manifest import (
+    BACKWARD_FLOW_FORMAT,
     FAMILY_FORMAT,
-    FLOW_FORMAT,
     FORMAT,
-    SPLIT_FORMAT,
-    TRAINING_FORMAT,
     Json,
     Manifest,
     Weight,
@@ -241,8 +239,8 @@ def _split(named: Mapping[str, Named]) -> tuple[dict[str, Named], dict[str, Name
 
 def _of_json(origin: str, data: Json, tensors: Mapping[str, torch.Tensor]) -> Package:
     """The package of these data and tensors, without a second form. Raises what `well_formed` turns into errors."""
-    if data.get("format") not in (FORMAT, FAMILY_FORMAT, TRAINING_FORMAT, FLOW_FORMAT, SPLIT_FORMAT):
-        known = f"but this tt_torch reads {FORMAT} to {SPLIT_FORMAT}; update it"
+    if data.get("format") not in range(FORMAT, BACKWARD_FLOW_FORMAT + 1):
+        known = f"but this tt_torch reads {FORMAT} to {BACKWARD_FLOW_FORMAT}; update it"
         raise PackageError(f"{origin} has the format {data.get('format')}, {known}")
     is_family = "family" in data
     manifests = [consistent(from_json(each)) for each in (data["manifests"] if is_family else [data["manifest"]])]

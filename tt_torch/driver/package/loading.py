@@ -26,7 +26,7 @@ from tt_torch.driver.program import Program
 from tt_torch.dynamo.exactness.limits import Plan
 from tt_torch.errors import InexactError, PackageError, PackagingError
 from tt_torch.files import write as write_file
-from tt_torch.flow import MAIN, Flow
+from tt_torch.flow import MAIN
 from tt_torch.runtime import Binary
 
 
@@ -291,7 +291,7 @@ def _member(package: Package, number: int, device: Device) -> Member:
     (manifest, prefix), backward = package.member(number), None
     if manifest.training:
         backward = program_of(manifest.training.backward, package.tensors, device, prefix + BACKWARD)
-    return Member(manifest, program_of(manifest, package.tensors, device, prefix, flow=manifest.flow), backward)
+    return Member(manifest, program_of(manifest, package.tensors, device, prefix), backward)
 
 
 def program_of(
@@ -300,15 +300,14 @@ def program_of(
     device: Device,
     prefix: str = "",
     flagged: bool = False,
-    flow: Flow | None = None,
 ) -> Program:
     """The programs of a graph on a device; their names in the file begin with the prefix.
 
-    If `flagged`, an extra output tells whether the integers of a call are exact. A `flow` says when the programs run.
+    If `flagged`, an extra output tells whether the integers of a call are exact.
     """
     executors = {name: _executor(form, prefix + name, tensors, device) for name, form in graph.programs.items()}
     plan = Plan(graph.limits, flagged, checked=graph.checked)
-    main = FlowRunner(flow, executors) if flow else executors[MAIN]
+    main = FlowRunner(graph.flow, executors) if graph.flow else executors[MAIN]
     runner = ExactRunner(main, None, plan, graph.resident, executors.get(CHECK))
     return Program(graph.interface, runner, graph.checks, graph.views)
 

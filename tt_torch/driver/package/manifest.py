@@ -23,8 +23,8 @@ from tt_torch.runtime.mesh import Shardings
 
 # A file with one program has the first format. A file with a family has the second. A file for training has the third,
 # also for a family. A file with a flow has the fourth. A file with inputs or results that are split over a mesh has the
-# fifth. A loader refuses all other formats.
-FORMAT, FAMILY_FORMAT, TRAINING_FORMAT, FLOW_FORMAT, SPLIT_FORMAT = 1, 2, 3, 4, 5
+# fifth. A file for training with a flow in its backward graph has the sixth. A loader refuses all other formats.
+FORMAT, FAMILY_FORMAT, TRAINING_FORMAT, FLOW_FORMAT, SPLIT_FORMAT, BACKWARD_FLOW_FORMAT = 1, 2, 3, 4, 5, 6
 CHECK = "check"  # the name of the program that tells whether the integers of a call are exact
 BACKWARD = "backward/"  # the names of the programs of a backward graph begin with it
 Json: TypeAlias = Any
@@ -38,6 +38,7 @@ DTYPES = {
     )
 }
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
+_OPTIONAL = ("shardings", "flow", "training")  # fields that are left out if they are None
 CONTAINERS: dict[str, Any] = {"dict": dict, "OrderedDict": OrderedDict, "list": list, "tuple": tuple}  # of a result
 
 
@@ -87,6 +88,8 @@ class Graph:
     checked: list[int]  # inputs of the program CHECK, by their positions among the inputs of MAIN
     resident: list[int]
     programs: dict[str, ProgramForm]
+    # When the programs run; None if there is only MAIN, beside CHECK.
+    flow: Flow | None = dataclasses.field(default=None, kw_only=True)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -121,21 +124,18 @@ class Manifest(Graph):
     result: Json  # the tree of the model's result
     versions: dict[str, str]  # of the packages that made the file
     training: Training | None = None  # None for inference
-    flow: Flow | None = None  # when the programs run; None if there is only MAIN, beside CHECK
 
 
 def to_json(graph: Graph) -> Json:
-    plain = _plain(graph)
-    for name in ("training", "flow"):
-        if plain.get(name) is None:
-            plain.pop(name, None)
-    return {"format": format_of(graph), **plain}
+    return {"format": format_of(graph), **_plain(graph)}
 
 
 def format_of(graph: Graph) -> int:
     """The format of a file with this graph, if it has no family."""
-    if isinstance(graph, Manifest) and (graph.training or graph.flow):
-        return TRAINING_FORMAT if graph.training else FLOW_FORMAT
+    if isinstance(graph, Manifest) and graph.training:
+        return BACKWARD_FLOW_FORMAT if graph.training.backward.flow else TRAINING_FORMAT
+    if graph.flow:
+        return FLOW_FORMAT
     return SPLIT_FORMAT if any(form.shardings for form in graph.programs.values()) else FORMAT
 
 
@@ -171,10 +171,8 @@ def _trained(manifest: Manifest) -> dict[str, bool] | None:
 def _plain(value: object) -> Json:
     """Dataclasses become dicts, tuples become lists, and dtypes and devices become text."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        names = [field.name for field in dataclasses.fields(value)]
-        if isinstance(value, ProgramForm) and value.shardings is None:
-            names.remove("shardings")  # a package for one chip has no such field
-        return {name: _plain(getattr(value, name)) for name in names}
+        named = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        return {name: _plain(part) for name, part in named.items() if part is not None or name not in _OPTIONAL}
     if isinstance(value, Mapping):
         return {str(key): _plain(part) for key, part in value.items()}
     if isinstance(value, (list, tuple)):
@@ -189,7 +187,7 @@ def _plain(value: object) -> Json:
 def from_json(data: Json) -> Manifest:
     """The manifest in these data. Raises KeyError, TypeError, ValueError, AttributeError, IndexError or RuntimeError if
     they are no manifest. Whether its parts fit each other is for consistency.py to say."""
-    manifest = Manifest(
+    return Manifest(
         **_graph_fields(data),
         signature=[(str(name), int(KINDS[kind])) for name, kind in data["signature"]],
         forms={name: _form(form) for name, form in data["forms"].items()},
@@ -202,9 +200,6 @@ def from_json(data: Json) -> Manifest:
         versions={str(name): str(version) for name, version in data["versions"].items()},
         training=_training(data["training"]) if "training" in data else None,
     )
-    if "flow" in data:
-        manifest = dataclasses.replace(manifest, flow=_flow(data["flow"], manifest))
-    return manifest
 
 
 def program_names(manifest: Manifest) -> list[str]:
@@ -213,15 +208,13 @@ def program_names(manifest: Manifest) -> list[str]:
     return [*manifest.programs, *(BACKWARD + name for name in backward)]
 
 
-def _flow(data: Json, manifest: Manifest) -> Flow:
-    arguments = {
-        name: (len(form.kinds) - form.constants, len(form.output_dtypes)) for name, form in manifest.programs.items()
-    }
+def _flow(data: Json, programs: Mapping[str, ProgramForm], interface: Interface) -> Flow:
+    arguments = {name: (len(form.kinds) - form.constants, len(form.output_dtypes)) for name, form in programs.items()}
     flow = flow_from_json(data, arguments)
     for step in flow.all_steps():
         if isinstance(step, HostCall):
             require_known(step)
-    inputs = len(manifest.interface.inputs) + bool(manifest.interface.seeds)
+    inputs = len(interface.inputs) + bool(interface.seeds)
     require(flow.inputs == inputs, "the flow has other inputs")
     return flow
 
@@ -250,14 +243,17 @@ def graph_from_json(data: Json) -> Graph:
 
 
 def _graph_fields(data: Json) -> dict[str, Any]:
+    interface = _interface(data["interface"])
+    programs = {name: _program(program) for name, program in data["programs"].items()}
     return {
-        "interface": _interface(data["interface"]),
+        "interface": interface,
         "views": {int(i): ViewOfInput(*_view(view, "input")) for i, view in data["views"].items()},
         "checks": [_check(check) for check in data["checks"]],
         "limits": {int(i): Limit(x["name"], _interval(*x["interval"]), x["cause"]) for i, x in data["limits"].items()},
         "checked": _ints(data["checked"]),
         "resident": _ints(data["resident"]),
-        "programs": {name: _program(program) for name, program in data["programs"].items()},
+        "programs": programs,
+        "flow": _flow(data["flow"], programs, interface) if "flow" in data else None,
     }
 
 

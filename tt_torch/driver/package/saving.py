@@ -78,8 +78,6 @@ def _member(made: Compilation, weights: bool, prefix: str) -> tuple[Manifest, di
         manifest = on_mesh(manifest, made, given, outputs, programs)
     tensors = tensors_of(programs, prefix)
     if made.backward:
-        if flow_of(made.backward):
-            raise PackagingError("the backward pass has a loop, and a package has one program for it")
         backward = _programs(made.backward)
         parameters = _parameters(kept, {inputs[i].name for i in made.trained})
         training = _training(made, Graph(**graph_fields(made.backward, backward)), parameters)
@@ -173,6 +171,7 @@ def graph_fields(program: Program, programs: Mapping[str, Executor]) -> dict[str
         "checked": runner.plan.checked,
         "resident": sorted(runner.resident),
         "programs": {name: _form(executor.compiled) for name, executor in programs.items()},
+        "flow": flow_of(program),
     }
 
 
@@ -196,7 +195,6 @@ def _manifest(
         places=places,
         result=result,
         versions={name: version(name) for name in ("tt-torch", "torch")},
-        flow=flow_of(made.program),
     )
 
 

@@ -32,6 +32,7 @@ MOST_OPS = 100_000  # the limit after inlining; or eight times the ops before it
 _READING_SIZES = "broadcast_in_dim conv gather iota pad reshape"
 DYNAMIC = {f"stablehlo.dynamic_{name}" for name in _READING_SIZES.split()} | {"stablehlo.real_dynamic_slice"}
 BRANCHES = ("stablehlo.case", "stablehlo.if")
+ONE_BRANCH = "tt.one_branch"  # on a branch: the host decides which of its programs runs
 # The specification defines a quantized op as a dequantize, the op on floats, and a quantize.
 FROM_QUANTIZED = ("stablehlo-legalize-quantized-op-to-qdq", "stablehlo-legalize-quant-to-math")
 

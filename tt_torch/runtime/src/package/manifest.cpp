@@ -18,6 +18,7 @@ const std::map<int64_t, std::string> kOfPython = {
     {3, "it is for training, which takes PyTorch's autograd"},
     {4, "the host decides between its programs, in loops and branches"},
     {5, "its inputs or results are split over a mesh"},
+    {6, "the host decides between the programs of its backward pass"},
 };
 constexpr int64_t kMostPositions = 1 << 20;
 constexpr const char* kIn32Bits = "in_32_bits";  // a check of ours, as in calls.py
