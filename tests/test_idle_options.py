@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 import torch
 
+import tt_torch
 from tt_torch import user_code
 from tt_torch.config import BackendOptions, CompileDepth, CompilerConfig
 from tt_torch.driver.backend import backend
+from tt_torch.errors import ConfigError
 from tt_torch.idle_options import NEEDS, IdleOptionWarning, tell_idle
 
 # For each option of the table: another value than the default, and options with which it acts.
@@ -83,12 +85,19 @@ def test_each_option_is_in_a_list() -> None:
 def test_what_needs_a_graph_of_pytorch_is_told_of_other_modules() -> None:
     config = CompilerConfig(automatic_parallelization=True, bisect=True, profile="a")
     config.buckets, config.device_map, config.enable_intermediate_verification = {"x.0": (8,)}, {"": 0}, True
-    config.fallback = "strict-dtype"
     assert sorted(message.partition("=")[0] for message in told(config, of_pytorch=False)) == [
         *("automatic_parallelization", "bisect", "buckets", "device_map", "enable_intermediate_verification"),
-        *("fallback", "profile"),
+        "profile",
     ]
     assert told(config) == told(CompilerConfig(fallback="error"), of_pytorch=False) == []
+
+
+def test_strict_types_need_a_graph_of_pytorch() -> None:
+    config = CompilerConfig(fallback="strict-dtype")
+    text = "func.func @main(%x: tensor<f64>) -> tensor<f64> { return %x : tensor<f64> }"
+    with pytest.raises(ConfigError, match='"host" or "error" for StableHLO, JAX and ONNX'):
+        tt_torch.compile_stablehlo(text, config)
+    assert config.for_compilation().fallback == "strict-dtype"
 
 
 @pytest.mark.parametrize(

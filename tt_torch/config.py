@@ -98,8 +98,11 @@ class CompilerConfig(OldMethods, Checked, CompilerOptions):
         """Does what `with_env` does, and warns of options that have no effect on this compilation.
 
         `of_pytorch` says whether a model of PyTorch is compiled; otherwise it is a module without a PyTorch graph.
+        Then `fallback="strict-dtype"` raises ConfigError, because float64 and float16 would be computed in float32.
         """
         config = self.with_env()
+        if config.fallback == "strict-dtype" and not of_pytorch:
+            raise ConfigError("fallback", config.fallback, '"host" or "error" for StableHLO, JAX and ONNX')
         tell_idle(config, of_pytorch)
         return config
 

@@ -74,7 +74,6 @@ WITH_GRAPH = (
         lambda c: False,
         "a model of PyTorch",
     ),
-    Need(("fallback",), lambda c: c.fallback != "strict-dtype", "a model of PyTorch, or another value"),
 )
 
 

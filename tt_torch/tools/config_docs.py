@@ -61,8 +61,8 @@ what it needs. An environment variable that describes the machine may be set for
 """
 
 WITHOUT_GRAPH = """
-`fallback="strict-dtype"` and these need a model of PyTorch, so `compile_stablehlo` and `compile_onnx` warn of them:
-{}.
+These need a model of PyTorch, so `compile_stablehlo` and `compile_onnx` warn of them: {}. They raise `ConfigError`
+for `fallback="strict-dtype"`.
 """
 
 OLD = """
