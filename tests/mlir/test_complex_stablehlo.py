@@ -49,6 +49,7 @@ PROGRAMS = [
     row("subtract", "subtract %a, %b : ", C, lambda x, y: x - y),
     row("multiply", "multiply %a, %b : ", C, lambda x, y: x * y),
     row("divide", "divide %a, %b : ", C, lambda x, y: x / y),
+    row("atan2", "atan2 %a, %b : ", C, lambda x, y: -1j * ((y + 1j * x) / (x * x + y * y).sqrt()).log()),
     row("negate", "negate %a : ", C, lambda x, y: -x),
     row("abs", f"abs %a : ({C}) -> ", "tensor<3x4xf32>", lambda x, y: x.abs()),
     row("real", f"real %a : ({C}) -> ", "tensor<3x4xf32>", lambda x, y: x.real),

@@ -21,6 +21,7 @@ from tt_torch.mlir.functions import block, main, nested, replace
 from tt_torch.mlir.stablehlo.approximate import sort_instead
 from tt_torch.mlir.stablehlo.build import again, compared, constant, make
 from tt_torch.mlir.stablehlo.by_pytorch import compute_by_pytorch
+from tt_torch.mlir.stablehlo.complex_angles import angles_to_logarithms
 from tt_torch.mlir.stablehlo.complex_parts import has_complex, is_complex, split_complex
 from tt_torch.mlir.stablehlo.general_reductions import reduce_by_slices
 from tt_torch.mlir.stablehlo.loops import take_loops_apart
@@ -59,6 +60,8 @@ def flatten(module: ir.Module, known: Callable[[Op], bool], ops: Container[str])
         reduce_by_slices(body)
         compute_by_pytorch(main(module), MOST_OPS)
     if has_complex(body):
+        with module.context:
+            angles_to_logarithms(main(module))
         run_native(module, "func.func(stablehlo-complex-math-expander)")
         with module.context:
             split_complex(main(module))
