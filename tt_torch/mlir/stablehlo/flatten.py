@@ -24,6 +24,7 @@ from tt_torch.mlir.stablehlo.by_pytorch import compute_by_pytorch
 from tt_torch.mlir.stablehlo.complex_angles import angles_to_logarithms
 from tt_torch.mlir.stablehlo.complex_parts import has_complex, is_complex, split_complex
 from tt_torch.mlir.stablehlo.general_reductions import reduce_by_slices
+from tt_torch.mlir.stablehlo.general_scatters import scatter_results
 from tt_torch.mlir.stablehlo.loops import take_loops_apart
 from tt_torch.mlir.stablehlo.random_state import states_to_words
 from tt_torch.mlir.stablehlo.subtractions import add_instead
@@ -84,6 +85,7 @@ def inline_calls(module: ir.Module, known: Callable[[Op], bool]) -> None:
             replace(op, ir.Operation.create("func.call", [r.type for r in op.results], list(op.operands), callee))
     _require_bounded(module)
     _inline(module)
+    scatter_results(module)
 
 
 def take_control_apart(module: ir.Module, stays: Callable[[Op], bool] = lambda op: False) -> None:
