@@ -236,7 +236,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 CHANGES: list[tuple[Callable[[Any], object], str]] = [
-    (lambda data: data.update(format=6), "format 6"),
+    (lambda data: data.update(format=7), "format 7"),
     (lambda data: data.update(format=FORMAT), "another format"),
     (lambda data: data["family"]["sizes"].update(batch=[1, 2]), "another number of programs"),
     (lambda data: data["family"]["sizes"].update(batch=[3, 2, 1]), "not ascending"),

@@ -256,7 +256,7 @@ def behind_the_last(manifest: Any) -> Any:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda data: data.update(format=6), "has the format 6, but this library reads 1; update it"),
+        (lambda data: data.update(format=7), "has the format 7, but this library reads 1; update it"),
         (lambda data: data["manifest"].pop("places"), "malformed manifest: places is missing"),
         (lambda data: data["manifest"].update(family={"n": 3}), "needs Python: its manifest has family"),
         (lambda data: data["manifest"].update(family=None), None),
