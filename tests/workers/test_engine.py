@@ -104,6 +104,16 @@ def test_a_hanging_item_is_ended():
     assert records["b"]["value"] == 2
 
 
+def test_imports_do_not_count_against_the_time_of_an_item(tmp_path, monkeypatch):
+    """The fork server runs already, so the worker imports the modules itself."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "slow_module.py").write_text("import time\ntime.sleep(1.2)\ndef work(): return {'verdict': 'match'}\n")
+    (tmp_path / "dying_module.py").write_text("import os\nos._exit(3)\n")
+    assert sweep([Item("a", "slow_module:work", {})], seconds=1.0) == {"a": {"verdict": "match"}}
+    assert sweep([Item("a", "dying_module:work", {})])["a"]["error"] == "exit status 3"
+    assert sweep([Item("a", "absent_module:work", {})])["a"]["error"] == "ModuleNotFoundError"
+
+
 def test_memory_is_limited():
     records = sweep([item("a", misbehave, how="memory"), item("b", double, value=1)])
     assert (records["a"]["verdict"], records["a"]["error"]) == ("error", "MemoryError")

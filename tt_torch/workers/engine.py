@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 _ITEMS_PER_WORKER = 100  # then a new process, so that leaks of the compilers do not reach the memory limit
-_START_SECONDS = 300  # the first worker waits for the imports of the fork server
+_START_SECONDS = 300  # a worker that starts may wait for imports
 _STOP_SECONDS = 5
 _STDERR_CHARACTERS = 2000
 _PR_SET_PDEATHSIG = 1
@@ -83,13 +83,15 @@ def _wait(workers: list[Worker]) -> None:
 class Worker:
     """A process that runs items one after the other. It is replaced when it dies or when an item exceeds its time.
 
-    Processes are forked from a server that has imported `modules` already. If a process is killed with SIGKILL, its
-    item runs once more, because the cause may lie elsewhere: the kernel also kills processes when memory runs out.
+    Processes are forked from a server. It imports the `modules` of the first workers once for all of them; a worker
+    with other modules imports them itself. Neither counts against the time of an item. If a process is killed with
+    SIGKILL, its item runs once more, because the cause may lie elsewhere: the kernel also kills processes when memory
+    runs out.
     """
 
     def __init__(self, modules: Iterable[str], limits: Limits) -> None:
-        self.context, self.limits = multiprocessing.get_context("forkserver"), limits
-        self.context.set_forkserver_preload(sorted(modules))
+        self.context, self.limits, self.modules = multiprocessing.get_context("forkserver"), limits, sorted(modules)
+        self.context.set_forkserver_preload(self.modules)
         self.process: Any = None
         self.served = 0
 
@@ -157,7 +159,7 @@ class Worker:
         self.log = tempfile.TemporaryFile()  # noqa: SIM115 - without a name, nothing of it is left if we are killed
         self.log_name = f"/proc/{os.getpid()}/fd/{self.log.fileno()}"
         self.connection, child = self.context.Pipe()
-        arguments = (child, self.limits, self.log_name)
+        arguments = (child, self.limits, self.log_name, self.modules)
         # not a daemon, because daemons may not start processes
         self.process = self.context.Process(target=_serve, args=arguments)
         with _nameless_main():
@@ -167,7 +169,8 @@ class Worker:
         self.served = 0
         if not self.connection.poll(_START_SECONDS):
             raise TimeoutError(f"a worker did not start within {_START_SECONDS} s")
-        self.connection.recv()
+        with contextlib.suppress(EOFError):  # it died while it imported, and poll() sees that
+            self.connection.recv()
 
     def stop(self) -> None:
         if self.process is None:
@@ -205,7 +208,9 @@ def note(**values: object) -> None:
         _parent.send((False, values))
 
 
-def _serve(connection: multiprocessing.connection.Connection, limits: Limits, log: str) -> None:
+def _serve(
+    connection: multiprocessing.connection.Connection, limits: Limits, log: str, modules: Iterable[str]
+) -> None:
     """The main function of a worker process."""
     _die_with_parent()
     resource.setrlimit(resource.RLIMIT_AS, (limits.memory, limits.memory))
@@ -215,6 +220,9 @@ def _serve(connection: multiprocessing.connection.Connection, limits: Limits, lo
     os.dup2(output, 2)
     global _parent
     _parent = connection
+    for module in modules:
+        with contextlib.suppress(Exception):  # each item of the module has this error in its record
+            importlib.import_module(module)
     connection.send("ready")
     with contextlib.suppress(EOFError):  # the parent has closed the connection
         while True:
