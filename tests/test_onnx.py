@@ -321,6 +321,9 @@ def test_inputs_of_a_session():
         assert np.array_equal(feed["x0"], x.numpy()) and np.array_equal(feed["x1"], y.float().numpy())
     with pytest.raises(ValueError, match=r"takes 2 inputs \(x0, x1\), not 1"):
         torch_input_to_onnx(session, x)
+    for given in ({"x1": x, "b": y}, {"x0": x}, {"x0": x, "x1": y, "x2": x}):
+        with pytest.raises(ValueError, match=r"takes inputs named x0, x1, not x\d"):
+            torch_input_to_onnx(session, given)
 
 
 def test_compiled_models_have_weights_by_name(tmp_path: Path):

@@ -119,9 +119,10 @@ def run_model_proto(
 
 
 def torch_input_to_onnx(sess: onnxruntime.InferenceSession, torch_input: Inputs) -> dict[str, np.ndarray]:
-    """The inputs of a session by name. A sequence is taken in order, and so is a mapping that has other names.
+    """The inputs of a session by name. A sequence is taken in order, and so is a mapping that has none of their names.
 
-    NumPy has no bfloat16, so bfloat16 tensors become float32. Raises ValueError for another number of inputs.
+    NumPy has no bfloat16, so bfloat16 tensors become float32. Raises ValueError for another number of inputs, and for a
+    mapping that has some of the names, but not all, or others beside them.
     """
     by_name = _by_name([value.name for value in sess.get_inputs()], torch_input)
     return {name: _array(value) for name, value in by_name.items()}
@@ -135,6 +136,8 @@ def shapes_of(model: onnx.ModelProto, inputs: Inputs) -> Shapes:
 def _by_name(names: Sequence[str], given: Inputs) -> dict[str, torch.Tensor]:
     if isinstance(given, Mapping) and set(given) == set(names):
         given = [given[name] for name in names]
+    elif isinstance(given, Mapping) and set(given) & set(names):
+        raise ValueError(f"the model takes inputs named {', '.join(names)}, not {', '.join(given)}")
     values = (
         [given] if isinstance(given, torch.Tensor) else [*(given.values() if isinstance(given, Mapping) else given)]
     )

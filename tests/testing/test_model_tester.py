@@ -109,6 +109,35 @@ def test_shapes_that_differ_are_a_failure():
         tester.finalize()
 
 
+def test_a_model_without_results_is_a_failure():
+    class Nothing(nn.Module):
+        def forward(self, x):
+            return None
+
+    tester = made_of(Nothing(), torch.randn(8))
+    tester.test_model()
+    with pytest.raises(AssertionError, match="nothing that can be compared"):
+        tester.finalize()
+    tester = made_of(lambda x: x if torch.compiler.is_compiling() else None, torch.randn(8))
+    tester.test_model()
+    with pytest.raises(AssertionError, match="Number of outputs differs: got 1, expected 0"):
+        tester.finalize()
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "message"),
+    [
+        (nn.ReLU(), {"required_pcc": None}, "required_pcc is a number, not None"),
+        (nn.ReLU(), {"relative_atol": "0.1"}, "relative_atol is a number, not '0.1'"),
+        (torch.relu, {"mode": "train"}, "the mode 'train' is for modules, not for <built-in"),
+        (nn.Threshold(0.1, 20, True), {"mode": "train", "inputs": [torch.ones(2).int()]}, "tensors of a float type"),
+    ],
+)
+def test_what_a_tester_cannot_do_is_said(model, options, message):
+    with pytest.raises(ValueError, match=message):
+        made_of(model, options.pop("inputs", torch.ones(2)), **options).test_model()
+
+
 def test_each_run_has_its_own_copies_of_the_inputs():
     class Writes(nn.Module):
         def forward(self, x):

@@ -46,7 +46,7 @@ class CrashSafe:
             request.node.user_properties.append((name, value))
             properties = self.cases[request.node.nodeid].find("properties")
             assert properties is not None
-            ElementTree.SubElement(properties, "property", name=name, value=printable(str(value)))
+            ElementTree.SubElement(properties, "property", name=printable(str(name)), value=printable(str(value)))
             self.save()
 
         return record

@@ -24,7 +24,7 @@ class Required:
     """The requirements on the results of a model: a PCC and a largest difference. Each of the two may be asserted.
 
     The difference is `atol`, or `relative_atol` times the largest golden value; without both it is 0.01. Raises
-    ValueError if both are given.
+    ValueError if both are given, or if one is no number.
     """
 
     pcc: float = 0.99
@@ -34,6 +34,10 @@ class Required:
     assert_atol: bool = True
 
     def __post_init__(self) -> None:
+        given = {"required_pcc": self.pcc, "required_atol": self.atol, "relative_atol": self.relative_atol}
+        for name, value in given.items():
+            if not isinstance(value, int | float) and (value is not None or name == "required_pcc"):
+                raise ValueError(f"{name} is a number, not {value!r}")
         if self.atol is not None and self.relative_atol is not None:
             raise ValueError("give required_atol or relative_atol, not both")
         if self.atol is None and self.relative_atol is None:
