@@ -30,8 +30,10 @@ def _unchanged(node: Node) -> Node | None:
     known = facts.of(node.target)
     if node.target is aten.cat.default and len(node.args[0]) == 1:
         return node.args[0][0]
+    if not node.args or not isinstance(operand := node.args[0], Node):
+        return None  # functions of vmap() may cast a Python number
     if Fact.CASTS in known:
-        return node.args[0] if node.args[0].meta["val"].dtype == node.meta["val"].dtype else None
+        return operand if operand.meta["val"].dtype == node.meta["val"].dtype else None
     if known & (Fact.RESHAPES | Fact.EXTENTS):
-        return node.args[0] if node.args[0].meta["val"].shape == node.meta["val"].shape else None
-    return node.args[0] if Fact.COPIES in known else None
+        return operand if operand.meta["val"].shape == node.meta["val"].shape else None
+    return operand if Fact.COPIES in known else None
