@@ -228,6 +228,25 @@ def test_parts_of_a_parameter_share_its_memory(name: str) -> None:
     torch.testing.assert_close(seen[1], seen[0])
 
 
+@pytest.mark.parametrize("windows", [lambda x: x.unfold(0, 2, 1), lambda x: x.unfold(0, 1, 2), lambda x: x.diagonal()])
+def test_windows_of_a_part_share_the_memory_of_the_parameter(windows: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    """On the device, windows are copies. AOTAutograd makes no views of parts of a parameter of a module."""
+
+    class Part(torch.nn.Linear):
+        def forward(self) -> torch.Tensor:
+            return windows(self.weight.split(3, 1)[-1])
+
+    seen = []
+    for backend in "eager", "tt":
+        torch.manual_seed(0)
+        model = Part(5, 5)
+        result = torch.compile(model, backend=backend)()
+        result.sin().sum().backward()
+        model.weight.data.mul_(2)
+        seen.append((result, result.stride(), model.weight.grad))
+    torch.testing.assert_close(seen[1], seen[0])
+
+
 @pytest.mark.parametrize("part", [lambda x: x.chunk(3, -1)[-1], lambda x: x.unbind(0)[2].t()])
 def test_windows_beside_parts_share_memory_in_training(part: Callable[[torch.Tensor], torch.Tensor]) -> None:
     def run(x: torch.Tensor) -> tuple[torch.Tensor, ...]:

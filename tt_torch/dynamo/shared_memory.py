@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 from torch.fx import GraphModule, Node
@@ -43,8 +44,7 @@ def views_of_inputs(gm: GraphModule, seen: int) -> dict[int, ViewOfInput]:
             i, x = found
             if _is_lazy(value) or _is_lazy(x):
                 continue
-            shape, strides, offset = place_in_memory(value)
-            views[position] = ViewOfInput(i, shape, strides, offset - int(x.storage_offset()))
+            views[position] = _view_of_input(i, x, value)
     return views
 
 
@@ -88,16 +88,20 @@ def _share_strided(gm: GraphModule, run: Function) -> Function:
     """`run`, with results of `unfold`, `as_strided` and `diagonal` as views again; on the device they are copies.
 
     A result that shares the memory of another output becomes a view of that output. Otherwise its own elements share
-    memory as in eager. AOTAutograd handles results that share memory with inputs, and makes most of the views that have
-    gradients. The parts that `chunk`, `split` or `unbind` give are no views for it.
+    memory as in eager. AOTAutograd makes most of the views that share memory with inputs or have gradients. The parts
+    that `chunk`, `split` or `unbind` give are no views for it.
     """
-    views = _strided_views(gm)
-    if not views:
+    views, of_inputs = _strided_views(gm), _strided_views_of_inputs(gm)
+    if not (views or of_inputs):
         return run
     examples = _results(gm)
 
-    def call(*inputs: Argument) -> tuple[Result, ...]:
+    def call(*inputs: Any) -> tuple[Result, ...]:
         results = list(run(*inputs))
+        for i, own in of_inputs.items():
+            memory = inputs[own.input]
+            if storage_of(results[i]) != storage_of(memory) and not has_memory_of_autograd(results[i]):
+                results[i] = in_memory(results[i], own.of(memory).detach())
         together: defaultdict[int, list[int]] = defaultdict(list)  # by the first result in the same memory
         for i, view in views.items():
             if view.result in views:
@@ -132,8 +136,7 @@ def _strided_views(gm: GraphModule) -> dict[int, View | Reading]:
 
     If no result is all of this memory, it is the first result in it.
     """
-    copied_views = (aten.unfold, aten.as_strided, aten.diagonal)
-    strided = [n for n in gm.graph.nodes if facts.called(n) in copied_views and "example_value" in n.meta]
+    strided = _copied_views(gm)
     if not strided:
         return {}
     values = _results(gm)
@@ -152,6 +155,31 @@ def _strided_views(gm: GraphModule) -> dict[int, View | Reading]:
         if shares:
             views[i] = _part(base, values[base], v)
     return views
+
+
+def _strided_views_of_inputs(gm: GraphModule) -> dict[int, ViewOfInput]:
+    """Results in the memory of an input, if the graph has a view that is a copy on the device."""
+    if not _copied_views(gm):
+        return {}
+    values = [n.meta.get("example_value") for n in gm.graph.find_nodes(op="placeholder")]
+    memory = {(storage_of(x), x.dtype): (i, x) for i, x in enumerate(values) if isinstance(x, torch.Tensor)}
+    views = {}
+    for position, value in _results(gm).items():
+        i, x = memory.get((storage_of(value), value.dtype), (0, value))
+        if x is not value and value.requires_grad and not (_is_lazy(value) or _is_lazy(x) or has_free_symbols(x)):
+            views[position] = _view_of_input(i, x, value)
+    return views
+
+
+def _view_of_input(i: int, x: torch.Tensor, value: torch.Tensor) -> ViewOfInput:
+    shape, strides, offset = place_in_memory(value)
+    return ViewOfInput(i, shape, strides, offset - int(x.storage_offset()))
+
+
+def _copied_views(gm: GraphModule) -> list[Node]:
+    """The views of a captured graph that are copies on the device."""
+    copied = (aten.unfold, aten.as_strided, aten.diagonal)
+    return [n for n in gm.graph.nodes if facts.called(n) in copied and "example_value" in n.meta]
 
 
 def _in_strides_of_eager(gm: GraphModule, run: Function) -> Function:
