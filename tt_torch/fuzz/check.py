@@ -24,8 +24,6 @@ from tt_torch.torch_private.tensors import storage_of
 
 MATCH, REFUSED, AS_TRACED, IN_DTYPE = "match", "refused", "as-traced", "in-dtype"
 _OUT_OF_RANGE = re.compile("out of (DATA )?bounds|out of range|without overflow")
-# Dynamo's error in all backends, where a graph changes the shape of an input in place and a size may change.
-_GUARDS = "Guard failed on the same frame it was created"
 NO_FINDING = (MATCH, REFUSED, AS_TRACED, IN_DTYPE)
 
 
@@ -88,7 +86,7 @@ def _is_refusal(error: Exception, program: Program, way: str) -> bool:
     chosen, function, inputs = WAYS[way], program.function(), list(program.inputs.values())
     # A shape function of PyTorch raises TorchRuntimeError.
     refused = is_refused(error) if chosen.on_chips else isinstance(error, (CompileError, TorchRuntimeError))
-    if refused or str(error).startswith(_GUARDS):
+    if refused or _is_of_guards(error):
         return True
     if _traced(function, inputs, program.trains) is None:
         return True
@@ -98,6 +96,13 @@ def _is_refusal(error: Exception, program: Program, way: str) -> bool:
     # An index that is the exponent of a rounding error is out of range with some roundings.
     out_of_range = bool(_OUT_OF_RANGE.search(str(error)))
     return out_of_range and [] in _with_other_roundings(function, inputs, program.trains, chosen)
+
+
+def _is_of_guards(error: Exception) -> bool:
+    """Whether Dynamo fails to guard its inputs, as it does in all backends where a graph changes the shape of an input
+    in place by another name, such as `y = x.mul_(1); y.unsqueeze_(2)`."""
+    files = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
+    return any(file.endswith("torch/_dynamo/guards.py") for file in files)
 
 
 def _is_of_a_formula(error: Exception) -> bool:
