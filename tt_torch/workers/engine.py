@@ -208,9 +208,7 @@ def note(**values: object) -> None:
         _parent.send((False, values))
 
 
-def _serve(
-    connection: multiprocessing.connection.Connection, limits: Limits, log: str, modules: Iterable[str]
-) -> None:
+def _serve(connection: multiprocessing.connection.Connection, limits: Limits, log: str, modules: Iterable[str]) -> None:
     """The main function of a worker process."""
     _die_with_parent()
     resource.setrlimit(resource.RLIMIT_AS, (limits.memory, limits.memory))
