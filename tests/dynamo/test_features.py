@@ -55,9 +55,7 @@ X = torch.linspace(-1, 1, 12).reshape(3, 4)
 TRANSFORMS: dict[str, Callable[[torch.Tensor], Any]] = {
     "vmap": lambda x: vmap(lambda row: row.softmax(0) @ W)(x),
     "vmap in_dims": lambda x: vmap(torch.dot, in_dims=(1, None))(x, x[:, 0]),
-    "vmap nested": lambda x: vmap(vmap(torch.sin))(x),
-    "vmap of numbers": lambda x: vmap(lambda a: a * 2 + 1)(x[0]),
-    "vmap of each pair": lambda x: vmap(vmap(lambda a, b: a * b + 1, (None, 0)), (0, None))(x[0], x[1]),
+    "vmap nested, with a number": lambda x: vmap(vmap(lambda a: a.sin() * 2 + 1))(x),
     "vmap of a convolution": lambda x: vmap(lambda row: F.conv1d(row.reshape(1, 1, 4), torch.ones(1, 1, 2)))(x),
     "grad": lambda x: grad(loss)(W, x),
     "grad per sample": lambda x: vmap(grad(loss), in_dims=(None, 0))(W, x),
