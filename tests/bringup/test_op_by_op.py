@@ -140,10 +140,11 @@ def test_a_single_op_by_the_number_of_any_occurrence(
     assert ("run_global_op_idx=99 is no op of the graphs so far" in capsys.readouterr().err) == (number == 99)
 
 
-def test_compile_only(tmp_path: Path) -> None:
+def test_compile_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     record = run(tmp_path, compile_depth=CompileDepth.COMPILE_OP_BY_OP)["aten.mm.default"]
     assert record["verdict"] == "compiled" and record["execute_seconds"] is None
     assert record["compilation_status"] == OpCompilationStatus.CONVERTED_TO_TTNN
+    assert " ops compiled: " in capsys.readouterr().err
 
 
 def unlucky(file: str, **arguments: Any) -> dict[str, Any]:

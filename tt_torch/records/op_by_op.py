@@ -55,9 +55,12 @@ class OpsFile:
 
 
 def told(ops: Mapping[str, Record], path: Path) -> str:
-    """How many of the ops ran, in one line with the name of their file."""
+    """How many of the ops ran, in one line with the name of their file. At the depth COMPILE_OP_BY_OP, none runs: then
+    it says how many were compiled."""
     executed = sum(record["compilation_status"] == EXECUTED for record in ops.values())
-    return f"{executed}/{len(ops)} ops executed: {path}"
+    compiled = sum(record["verdict"] == "compiled" for record in ops.values())
+    done = f"{compiled}/{len(ops)} ops compiled" if compiled and not executed else f"{executed}/{len(ops)} ops executed"
+    return f"{done}: {path}"
 
 
 def not_executed(records: Iterable[Record]) -> list[str]:
