@@ -64,6 +64,7 @@ WAYS: dict[str, Callable[[torch.Tensor], object]] = {
         1
     ],
     "beyond the elements": lambda x: (x[1:3].neg_(), x[1:3].as_strided((4,), (9,)) * 2)[1],
+    "beside an empty view": lambda x: x.unsqueeze(1).diagonal(1, -1, -2).as_strided((4, 2), (1, 1)) * 2,
     "as_strided in place": lambda x: (y := x + 0, z := y.mul_(2), y.as_strided_((3, 2), (1, 9), 2), z.neg_(), y)[4],
     "a change of form behind a write": lambda x: (
         y := torch.stack([x, x + 1]),
