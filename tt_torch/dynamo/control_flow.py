@@ -111,7 +111,7 @@ class _Callable:
 
 
 def _calls(gm: GraphModule) -> list[Node]:
-    """The ops of a graph, and of the graphs that its ops call."""
+    """All ops of a graph. The ops of the graphs that they call are among them."""
     graphs = [m.graph for m in gm.modules() if isinstance(m, GraphModule)]
     return [n for graph in graphs for n in graph.nodes if n.op == "call_function"]
 

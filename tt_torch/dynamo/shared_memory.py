@@ -34,17 +34,24 @@ def views_of_inputs(gm: GraphModule, seen: int) -> dict[int, ViewOfInput]:
     AOTAutograd makes such views by itself, except the parts that `chunk`, `split` or `unbind` give of a tensor with
     gradients.
     """
-    inputs = [(i, n.meta.get("val")) for i, n in enumerate(gm.graph.find_nodes(op="placeholder"))]
-    memory = {(storage_of(x), x.dtype): (i, x) for i, x in inputs if isinstance(x, torch.Tensor)}
+    inputs = [n.meta.get("val") for n in gm.graph.find_nodes(op="placeholder")]
     (output,) = gm.graph.find_nodes(op="output")
+    made = {i: n for i, n in enumerate(output.args[0][:seen]) if isinstance(n, Node) and n.op != "placeholder"}
+    values = {i: value for i, n in made.items() if isinstance(value := n.meta.get("val"), torch.Tensor)}
+    return _in_memory_of(inputs, values)
+
+
+def _in_memory_of(inputs: Sequence[object], values: Mapping[int, torch.Tensor]) -> dict[int, ViewOfInput]:
+    """Those of the values that are in the memory of an input."""
+    memory = {(storage_of(x), x.dtype): (i, x) for i, x in enumerate(inputs) if isinstance(x, torch.Tensor)}
     views = {}
-    for position, node in enumerate(output.args[0][:seen]):
-        value = node.meta.get("val") if isinstance(node, Node) and node.op != "placeholder" else None
-        if isinstance(value, torch.Tensor) and (found := memory.get((storage_of(value), value.dtype))):
+    for position, value in values.items():
+        if found := memory.get((storage_of(value), value.dtype)):
             i, x = found
             if _is_lazy(value) or _is_lazy(x):
                 continue
-            views[position] = _view_of_input(i, x, value)
+            shape, strides, offset = place_in_memory(value)
+            views[position] = ViewOfInput(i, shape, strides, offset - int(x.storage_offset()))
     return views
 
 
@@ -162,18 +169,9 @@ def _strided_views_of_inputs(gm: GraphModule) -> dict[int, ViewOfInput]:
     if not _copied_views(gm):
         return {}
     values = [n.meta.get("example_value") for n in gm.graph.find_nodes(op="placeholder")]
-    memory = {(storage_of(x), x.dtype): (i, x) for i, x in enumerate(values) if isinstance(x, torch.Tensor)}
-    views = {}
-    for position, value in _results(gm).items():
-        i, x = memory.get((storage_of(value), value.dtype), (0, value))
-        if x is not value and value.requires_grad and not (_is_lazy(value) or _is_lazy(x) or has_free_symbols(x)):
-            views[position] = _view_of_input(i, x, value)
-    return views
-
-
-def _view_of_input(i: int, x: torch.Tensor, value: torch.Tensor) -> ViewOfInput:
-    shape, strides, offset = place_in_memory(value)
-    return ViewOfInput(i, shape, strides, offset - int(x.storage_offset()))
+    inputs = [x if isinstance(x, torch.Tensor) and not has_free_symbols(x) else None for x in values]
+    given = {id(x) for x in inputs}
+    return _in_memory_of(inputs, {i: y for i, y in _results(gm).items() if y.requires_grad and id(y) not in given})
 
 
 def _copied_views(gm: GraphModule) -> list[Node]:
