@@ -146,3 +146,30 @@ def test_every_narrow_number(name: str, dtype: torch.dtype) -> None:
     if name == "lgamma":  # a series, which has zeros between whole numbers
         near = {"rtol": torch.finfo(dtype).eps, "atol": 1e-6}
     torch.testing.assert_close(got, expected, equal_nan=True, **near)
+
+
+MANY = 70_000  # more elements than the largest number of float16
+MEANS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "mean": lambda x: x.mean(),
+    "a sum beyond float16": lambda x: x.flatten().mean(0) * 10,
+    "along dimensions": lambda x: x.mean((0, 1), keepdim=True),
+    "of another dtype": lambda x: x.float().mean(dtype=x.dtype),
+    "nanmean": lambda x: x.nanmean(),
+    "mse_loss": lambda x: F.mse_loss(x, x + 1),
+    "mse_loss of integers": lambda x: F.mse_loss(x, torch.ones_like(x, dtype=torch.int64)),
+    "l1_loss": lambda x: F.l1_loss(x, x - 1),
+    "a loss with logits": lambda x: F.binary_cross_entropy_with_logits(x, x),
+    "average pooling": lambda x: F.avg_pool2d(x[None], (x.shape[0], x.shape[1])),
+    "a quotient by an integer": lambda x: x.flatten()[:50] / torch.tensor(MANY),
+    "the sum by an integer": lambda x: x.sum() / torch.tensor(MANY),
+    "a product with an integer": lambda x: x.flatten()[:50] * torch.tensor(MANY),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("name", MEANS)
+def test_more_elements_than_a_narrow_float_can_count(name: str, dtype: torch.dtype) -> None:
+    """The number of elements is infinite in float16, and bfloat16 does not have it."""
+    x = torch.rand(MANY // 50, 50).to(dtype)
+    got = torch.compile(MEANS[name], backend=tt_torch.backend, options=OPTIONS, dynamic=False)(x)
+    torch.testing.assert_close(got, MEANS[name](x), rtol=2 * torch.finfo(dtype).eps, atol=1e-7)

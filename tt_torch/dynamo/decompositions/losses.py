@@ -58,6 +58,15 @@ def huber_loss(x: Tensor, target: Tensor, reduction: int = 1, delta: float = 1.0
     return (losses, losses.mean(), losses.sum())[reduction]
 
 
+@decomposes(aten.mse_loss.default)
+def mse_loss(x: Tensor, target: Tensor, reduction: int = 1) -> Tensor | NotImplementedType:
+    """The reduced losses of float16. torch-mlir would divide by their number in float16, which may be infinite."""
+    if reduction == 0 or torch.result_type(x, target) is not torch.float16:
+        return NotImplemented
+    losses = aten.mse_loss(x, target, 0)
+    return losses.mean() if reduction == 1 else losses.sum()
+
+
 @decomposes(aten.smooth_l1_loss_backward.default)
 @pw_cast_for_opmath
 def smooth_l1_loss_backward(gradient: Tensor, x: Tensor, target: Tensor, reduction: int, beta: float) -> Tensor:

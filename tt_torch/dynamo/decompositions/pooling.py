@@ -38,6 +38,11 @@ def avg_pool2d(
         return NotImplemented
     kernel, padding = _pair(kernel), _pair(padding)
     stride = _pair(stride, kernel)
+    if x.dtype is torch.float16 and kernel[0] * kernel[1] > torch.finfo(x.dtype).max:  # the divisor would be infinite
+        wide = x.to(torch.float32)
+        return aten.avg_pool2d(wide, kernel, stride, padding, ceil_mode, count_include_pad, divisor_override).to(
+            x.dtype
+        )
     over = [overhang(x.shape[d - 2], kernel[d], stride[d], padding[d]) if ceil_mode else 0 for d in (0, 1)]
     if not (any(over) or divisor_override or ceil_mode):
         # A window of one element is no op of the device, but eager PyTorch adds it to 0.0, which makes 0.0 of -0.0.

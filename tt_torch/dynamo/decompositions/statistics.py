@@ -45,17 +45,18 @@ def _length(x: Tensor, p: float) -> Tensor:
     return x.square().sum(-1).sqrt() if p == 2 else x.abs().pow(p).sum(-1).pow(1 / p)
 
 
-@decomposes(aten.mean.dim)
+@decomposes(aten.mean.default, aten.mean.dim)
 def mean(
     x: Tensor, dim: Sequence[int] | None = None, keepdim: bool = False, *, dtype: torch.dtype | None = None
 ) -> Tensor | NotImplementedType:
     """The mean of integers, which eager converts first, or the mean in a narrow dtype of wider elements, which eager
-    rounds only once, at the end."""
+    rounds only once, at the end. In float16, the sum and the number of elements may be infinite."""
     if dtype is not None and dtype.is_floating_point and not (x.is_floating_point() or x.is_complex()):
         return aten.mean.dim(x.to(dtype), dim, keepdim)
-    if dtype not in NARROW or x.dtype in NARROW or x.is_complex():
+    made = dtype or x.dtype
+    if made not in NARROW or x.is_complex() or (x.dtype in NARROW and torch.float16 not in (made, x.dtype)):
         return NotImplemented
-    return aten.mean.dim(x.to(torch.float32), dim, keepdim).to(dtype)
+    return aten.mean.dim(x.to(torch.float32), dim, keepdim).to(made)
 
 
 @decomposes(aten.var.correction)

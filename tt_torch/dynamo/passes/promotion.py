@@ -55,7 +55,8 @@ WIDE_NUMBERS = {
     torch.float16: {aten.mul, aten.div},
 }
 # Ops that also take a second operand without dimensions in float32, if it has one of these dtypes.
-PRODUCTS, WIDE_FLOATS = {aten.mul, aten.div}, (torch.float32, torch.float64)
+PRODUCTS = {aten.mul, aten.div}
+WIDER = (torch.float32, torch.float64, torch.int16, torch.int32, torch.int64)
 ADDITIONS = {aten.sub.Tensor: aten.add.Tensor, aten.sub.Scalar: aten.add.Scalar}
 
 
@@ -92,8 +93,8 @@ def _leaves(dtype: torch.dtype, operands: Iterable[Argument]) -> bool:
 
 
 def _is_wide(operand: Argument) -> bool:
-    """Whether an operand is a tensor of float32 or float64 without dimensions."""
-    return isinstance(operand, Node) and not value(operand).dim() and value(operand).dtype in WIDE_FLOATS
+    """Whether an operand is a tensor without dimensions whose numbers a narrow float may not have."""
+    return isinstance(operand, Node) and not value(operand).dim() and value(operand).dtype in WIDER
 
 
 def _in_float32(node: Node) -> Node:
