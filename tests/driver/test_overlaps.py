@@ -175,3 +175,35 @@ def test_which_inputs_overlap() -> None:
     assert overlapping(apart) == ()
     assert overlapping([x[0], torch.zeros(3), x[1:], x.view(-1)[2:4]]) == (Group((0, 2, 3), (0, 3, 2)),)
     assert overlapping([x, x[3, 2:].view(torch.int32)]) == (Group((0, 1), (0, 11)),)
+
+
+def transposed(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    same = x.mul_(2)
+    y.fill_(1)
+    x.swapaxes_(0, 1)  # Dynamo leaves this line to Python
+    return same
+
+
+@pytest.mark.filterwarnings("ignore:the graph breaks")
+def test_a_written_input_is_returned_itself() -> None:
+    """A line behind the graph changes its form, which another view of its memory would not see."""
+
+    def seen(run: Callable[..., torch.Tensor]) -> list[object]:
+        x = torch.arange(6.0).view(2, 3)
+        result = run(x, x[1])
+        return [result, result.shape, result.stride(), result is x]
+
+    torch.testing.assert_close(seen(torch.compile(transposed, backend=tt_torch.backend)), seen(transposed))
+
+
+def test_a_graph_that_reads_values_writes_to_inputs_that_overlap() -> None:
+    def run(i: torch.Tensor, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        torch.cumsum(part := x[i], 0, out=part)
+        return y.split([1, 2], -2)[1]
+
+    def seen(run: Callable[..., torch.Tensor]) -> list[torch.Tensor]:
+        x = torch.arange(24.0).view(2, 3, 4)
+        found = [run(torch.tensor(i), x, x.as_strided((4, 3, 2), (1, 4, 12))) for i in (0, 1)]
+        return [*found, x]
+
+    torch.testing.assert_close(seen(torch.compile(run, backend=tt_torch.backend, dynamic=False)), seen(run))

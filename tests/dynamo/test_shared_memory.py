@@ -274,3 +274,31 @@ def test_results_in_a_memory_with_gaps_share_it(part: Callable[[torch.Tensor], t
     got[1].fill_(7)
     expected[1].fill_(7)
     torch.testing.assert_close(got, expected)
+
+
+# Views of a matrix of 4 x 4 that stand between a result and its memory.
+MADE: dict[str, Callable[[torch.Tensor], tuple[torch.Tensor, ...]]] = {
+    "a transpose and its detached twin": lambda x: ((v := (x * 2).mT), v.detach()),
+    "the memory, too": lambda x: ((h := x * 2), (v := h.mT), v.data),
+    "a part, its twin, and parts of both": lambda x: ((v := (x * 2)[1:]), (d := v.detach()), v.mT, d.mT),
+    "a detached transpose that gets gradients": lambda x: ((t := (x * 2).mT.detach().mul_(x)), t.mT),
+    "parts of it": lambda x: ((h := x * 2), (t := h.mT.detach().mul_(x))[1:], t[2:], t),
+    "windows": lambda x: ((v := (x * 2).unfold(1, 2, 1)), v.detach(), v.mT),
+    "a changed twin": lambda x: ((v := (x * 2).mT), v.detach().mul_(3)),
+}
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_views_between_a_result_and_its_memory_are_made_once(name: str) -> None:
+    """AOTAutograd alone would make them again, from a result that has them already."""
+
+    def seen(run: Callable[[torch.Tensor], tuple[torch.Tensor, ...]]) -> list[object]:
+        x = torch.arange(16.0).view(4, 4).requires_grad_()
+        results = run(x)
+        sum((y * y.detach().cos()).sum() for y in results if y.requires_grad).backward()
+        found = [(y.detach().clone(), y.stride(), y.requires_grad) for y in results]
+        with torch.no_grad():
+            results[-1].add_(100)  # seen in the results that share its memory
+        return [*found, *(y.detach() for y in results), x.grad]
+
+    torch.testing.assert_close(seen(torch.compile(MADE[name], backend=tt_torch.backend)), seen(MADE[name]))

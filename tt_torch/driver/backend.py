@@ -61,9 +61,8 @@ from tt_torch.torch_private.aot import (
     aot_autograd,
     boxed,
     capturing,
-    keep_saved_tensors,
+    correct,
     make_boxed_func,
-    write_without_gradients,
 )
 from tt_torch.torch_private.dynamo import RestartAnalysis, compiled_within
 from tt_torch.torch_private.graph_breaks import told_of_graph_breaks
@@ -179,7 +178,8 @@ def _aot(
             return _eager(gm, loop_gradients.REASON, loop_gradients.INSTEAD, config)
         numbers = numbers_read(gm, example_inputs)
         if numbers and isinstance(error, DataDependentOutputException):
-            return once_per_size(gm, numbers, partial(_of_concrete_sizes, options=options, observer=observer))
+            build = partial(_of_concrete_sizes, options=options, observer=observer)
+            return once_per_size(gm, numbers, partial(once_per_overlap, build=build, fallback=config.fallback))
         if config.fallback == "error" or error in ours:
             raise
         return wholly_on_host(captured, f"AOTAutograd cannot capture it: {' '.join(str(error).split())}")
@@ -208,8 +208,7 @@ def _capture(
 
     def compile_forward(graph: GraphModule, inputs: Sequence[object]) -> Function:
         metadata = TracingContext.get().fw_metadata
-        keep_saved_tensors(metadata)
-        write_without_gradients(metadata)
+        correct(metadata)
         name_inputs(graph, names)
         if config.precision or config.device_map:
             tell_unmatched(found := layer_names(graph.graph), config)

@@ -205,8 +205,25 @@ def _in_one_memory(gm: GraphModule, examples: Sequence[Argument], groups: Sequen
             view.meta = dict(placeholders[i].meta)
             placeholders[i].replace_all_uses_with(view, delete_user_cb=lambda user: user not in parts)
     gm.recompile()
+    returned = _returned(gm)
     run = build(with_examples(gm, joined), joined)
-    return lambda *inputs: run(*_joined(groups, inputs))
+
+    def call(*inputs: Argument) -> tuple[Result, ...]:
+        results = list(run(*_joined(groups, inputs)))
+        for i, position in returned.items():
+            results[i] = inputs[position]
+        return tuple(results)
+
+    return call
+
+
+def _returned(gm: GraphModule) -> dict[int, int]:
+    """The results that are inputs: their positions, and those of the inputs. A graph that breaks before `x.t_()` must
+    return `x` itself, and not another view of its memory, because the line changes the form of one tensor."""
+    given = {id(node.meta["example_value"]): i for i, node in enumerate(gm.graph.find_nodes(op="placeholder"))}
+    (results,) = gm.graph.output_node().args
+    examples = [value.meta.get("example_value") if isinstance(value, Node) else None for value in results]
+    return {i: given[id(x)] for i, x in enumerate(examples) if isinstance(x, torch.Tensor) and id(x) in given}
 
 
 def _joined(groups: Sequence[Group], inputs: Sequence[Argument]) -> list[Argument]:

@@ -118,7 +118,13 @@ def _share_strided(gm: GraphModule, run: Function) -> Function:
                 results[view.result] = in_strides(results[view.result], examples[view.result].stride())
                 results[i] = view.of(results).detach()
         for group in together.values():
-            _put_together(results, [i for i in group if not has_memory_of_autograd(results[i])], examples)
+            rest = [i for i in group if not has_memory_of_autograd(results[i])]
+            kept = [i for i in set(group) - set(rest) if place_in_memory(results[i]) == place_in_memory(examples[i])]
+            if kept and not any(results[i].requires_grad for i in rest):
+                for i in rest:
+                    results[i] = _part(kept[0], examples[kept[0]], examples[i]).of(results).detach()
+            else:
+                _put_together(results, rest, examples)
         return tuple(results)
 
     return call

@@ -38,6 +38,7 @@ from torch.fx import GraphModule, Node
 
 from tt_torch.torch_private.distributed import one_process
 from tt_torch.torch_private.tensors import is_non_overlapping_and_dense_or_false
+from tt_torch.torch_private.view_sequences import made_from_base, views_from_bases
 
 __all__ = [
     "PlainAOTInput", "TracingContext", "aot_autograd", "default_partition", "make_boxed_func",
@@ -169,6 +170,13 @@ def backward_ahead_of_time() -> Iterator[None]:
         yield
 
 
+def correct(metadata: ViewAndMutationMeta) -> None:
+    """Corrects what AOTAutograd has found out about a graph, before it makes the wrapper of the graph's program."""
+    keep_saved_tensors(metadata)
+    write_without_gradients(metadata)
+    made_from_base(metadata)
+
+
 # 2.13.0: without it a write under `no_grad` would cut the gradient of an input that is not a leaf. AOTAutograd copies
 # the new value to the input with gradients, unless the input is a leaf, or the copy is a part of the graph.
 def write_without_gradients(metadata: ViewAndMutationMeta) -> None:
@@ -181,7 +189,13 @@ def write_without_gradients(metadata: ViewAndMutationMeta) -> None:
 @contextmanager
 def capturing(gm: GraphModule) -> Iterator[None]:
     """The settings in which AOTAutograd captures a graph."""
-    with without_mkldnn(), without_random_states(), gradients_in_own_places(), scalar_inputs_stay(gm):
+    with (
+        without_mkldnn(),
+        without_random_states(),
+        gradients_in_own_places(),
+        views_from_bases(),
+        scalar_inputs_stay(gm),
+    ):
         yield
 
 
