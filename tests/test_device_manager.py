@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tt_torch.errors import DeviceError, TTTorchError
 from tt_torch.tools import device_manager
 from tt_torch.tools.device_manager import DeviceManager
 
@@ -79,3 +80,46 @@ def test_releasing_parents():
         DeviceManager.release_parent_device(parent)
     DeviceManager.release_parent_device(parent, cleanup_sub_devices=True)
     assert not any(device.is_open for device in (parent, *subs))
+
+
+@pytest.fixture
+def real(monkeypatch):
+    monkeypatch.undo()  # the emulated chips, and not the stand-ins
+    monkeypatch.setattr(DeviceManager, "_meshes", {})
+
+
+@pytest.mark.usefixtures("real")
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [
+        ({"device_ids": [99, 1]}, r"device_ids=\[99, 1\]: each must be another one of the 8 chips, from 0 to 7"),
+        ({"device_ids": [-1, 1]}, "from 0 to 7"),
+        ({"device_ids": [2, 2]}, "each must be another one"),
+        ({"device_ids": ["0", "1"]}, "each must be another one"),
+        ({"device_ids": [1]}, "the number of device_ids is 1"),
+        ({"dispatch_core_type": "x"}, "dispatch_core_type='x' is not accepted"),
+        ({"enable_program_cache": False}, "emulated chips always keep programs"),
+        ({"num_hw_cqs": 2}, "emulated chips have one command queue"),
+        ({"l1_small_size": 1 << 30}, "leaves no L1"),
+    ],
+)
+def test_what_emulated_chips_cannot_use_is_an_error(given, error):
+    with pytest.raises(TTTorchError, match=error):
+        DeviceManager.create_parent_mesh_device((1, 2), **given)
+    assert not DeviceManager.get_parent_devices()
+
+
+@pytest.mark.usefixtures("real")
+def test_sub_meshes_have_no_chip_in_common():
+    parent = DeviceManager.create_parent_mesh_device((2, 2), device_ids=[4, 3, 2, 1])
+    first = DeviceManager.create_sub_mesh_device(parent, (0, 1), (2, 1))
+    assert first.device_ids == (3, 1)
+    with pytest.raises(DeviceError, match=r"share the chips at \[\(1, 1\)\] with another sub-mesh"):
+        DeviceManager.create_sub_mesh_device(parent, (1, 0), (1, 2))
+    with pytest.raises(DeviceError, match="not inside"):
+        DeviceManager.create_sub_mesh_device(parent, (2, 0))
+    assert DeviceManager.get_sub_mesh_devices(parent) == {first}
+    DeviceManager.release_sub_mesh_device(first)
+    again = DeviceManager.create_sub_mesh_device(parent, (1, 0), (1, 2))
+    assert again.device_ids == (2, 1)
+    DeviceManager.release_parent_device(parent, cleanup_sub_devices=True)

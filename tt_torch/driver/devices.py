@@ -16,7 +16,7 @@ from torch.fx import GraphModule
 
 from tt_torch import runtime
 from tt_torch.config import BackendOptions, CompilerConfig
-from tt_torch.errors import DeviceError
+from tt_torch.errors import ConfigError, DeviceError
 from tt_torch.torch_private.distributed import one_process
 
 
@@ -87,7 +87,12 @@ def open_device(
     config: CompilerConfig, mesh_shape: Sequence[int], enable_program_cache: bool = True, **options: Any
 ) -> Any:
     """Opens a new mesh of the kind that `config` names: a runtime.Device or a TtnnDevice, with these `options`."""
-    if config.device == "emulated":  # it always caches programs
+    if config.device == "emulated":
+        if not enable_program_cache:
+            raise ConfigError("enable_program_cache", False, "True, because emulated chips always keep programs")
+        if options.get("num_hw_cqs", 1) != 1:
+            accepted = "1, because emulated chips have one command queue"
+            raise ConfigError("num_hw_cqs", options["num_hw_cqs"], accepted)
         return runtime.Device(config.arch, mesh_shape, **options)
     from tt_torch.codegen.device import TtnnDevice
 

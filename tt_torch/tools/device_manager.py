@@ -6,23 +6,39 @@ The texts of failed assertions are part of the interface: programs that were wri
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections.abc import KeysView, Sequence
 from typing import Any, TypeAlias
 
 from tt_torch.config import CompilerConfig
+from tt_torch.errors import ConfigError, DeviceError
 
 Device: TypeAlias = Any  # a mesh or a part of one, as `driver.devices.open_device` opens it
+Place: TypeAlias = tuple[int, ...]  # the row and the column of a chip in its mesh
 
 
 @dataclasses.dataclass
 class _Mesh:
     shape: Sequence[int]
-    subs: dict[Device, Sequence[int]] = dataclasses.field(default_factory=dict)  # sub-device: its shape
+    subs: dict[Device, set[Place]] = dataclasses.field(default_factory=dict)  # sub-device: where its chips are
 
     def has_room(self, shape: Sequence[int]) -> bool:
-        used = sum(math.prod(sub) for sub in self.subs.values())
-        return used + math.prod(shape) <= math.prod(self.shape)
+        return sum(map(len, self.subs.values())) + math.prod(shape) <= math.prod(self.shape)
+
+
+def _places(shape: Sequence[int], offset: Sequence[int]) -> set[Place]:
+    ranges = (range(start, start + size) for start, size in zip(offset, shape, strict=True))
+    return set(itertools.product(*ranges))
+
+
+def _check_ids(device_ids: Sequence[int], chips: int) -> None:
+    """Raises DeviceError unless each id is the number of a chip, and no chip is named twice."""
+    known = range(chips)
+    if len(set(device_ids)) < len(device_ids) or not all(number in known for number in device_ids):
+        raise DeviceError(
+            f"device_ids={list(device_ids)}: each must be another one of the {chips} chips, from 0 to {chips - 1}"
+        )
 
 
 def _open(mesh_shape: Sequence[int], **options: Any) -> Device:
@@ -41,9 +57,9 @@ def _chips() -> int:
 class DeviceManager:
     """Parent meshes that this process has open, and the sub-meshes cut from each.
 
-    TT_TORCH_DEVICE chooses the kind of device. `dispatch_core_type` exists for compatibility and has no effect. On
-    emulated chips, `enable_program_cache` has no effect either: these chips always keep programs, and they need no
-    cores for dispatch.
+    TT_TORCH_DEVICE chooses the kind of device. What the kind cannot do is an error: emulated chips always keep
+    programs and have one command queue, and `dispatch_core_type` must be None everywhere, because the library chooses
+    the cores.
     """
 
     _meshes: dict[Device, _Mesh] = {}  # noqa: RUF012 - one per process is the point
@@ -65,6 +81,11 @@ class DeviceManager:
         """Opens a mesh, to run programs on or to cut into sub-meshes."""
         assert len(mesh_shape) == 2, "Mesh shape must be a list of two integers."
         assert math.prod(mesh_shape) <= cls.get_num_available_devices(), "Mesh shape exceeds available devices."
+        if device_ids is not None:
+            _check_ids(device_ids, cls.get_num_available_devices())
+        if dispatch_core_type is not None:
+            accepted = "None: the emulated chips need no cores for dispatch, and the ttnn library chooses its own"
+            raise ConfigError("dispatch_core_type", dispatch_core_type, accepted)
         parent = _open(
             mesh_shape,
             device_ids=device_ids,
@@ -83,12 +104,20 @@ class DeviceManager:
     def create_sub_mesh_device(
         cls, parent_mesh: Device, mesh_offset: Sequence[int], mesh_shape: Sequence[int] = (1, 1)
     ) -> Device:
-        """Cuts a sub-mesh out of an open mesh."""
+        """Cuts a sub-mesh out of an open mesh. Raises DeviceError if another sub-mesh has some of its chips."""
         assert parent_mesh in cls._meshes, "Parent mesh not found."
         mesh = cls._meshes[parent_mesh]
         assert mesh.has_room(mesh_shape), "Sub mesh shape is too big."
-        sub_device = parent_mesh.submesh(list(mesh_shape), list(mesh_offset))
-        mesh.subs[sub_device] = mesh_shape
+        shape, offset = list(mesh_shape), list(mesh_offset)
+        sub_device = parent_mesh.submesh(shape, offset)
+        places = _places(shape, offset)
+        if taken := places & set().union(*mesh.subs.values()):
+            sub_device.close()
+            raise DeviceError(
+                f"a sub-mesh of {shape} at {offset} would share the chips at {sorted(taken)} with another sub-mesh; "
+                "release that one first"
+            )
+        mesh.subs[sub_device] = places
         return sub_device
 
     @classmethod
