@@ -49,6 +49,28 @@ def test_licences_are_those_of_the_packages():
         assert (THIRD_PARTY / "licences" / file).read_text() == installed.read_text()
 
 
+def test_each_library_of_the_build_has_a_licence():
+    """The names that CMake searches, and those that the licences' table has for them."""
+    names = {
+        "pybind11": "pybind11",
+        "FLATBUFFERS_INCLUDE": "FlatBuffers",
+        "JSON_INCLUDE": "JSON for Modern C++",
+        "OpenSSL": "OpenSSL",
+    }
+    listing = subprocess.run(
+        ["git", "ls-files", "*CMakeLists.txt"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    ours = [ROOT / file for file in listing.stdout.split() if not file.startswith("examples/")]
+    searched = {
+        name
+        for file in ours
+        for name in re.findall(r"^\s*find_(?:package|path|library)\((\w+)", file.read_text(), re.M)
+    }
+    assert searched == set(names)
+    rows = re.findall(r"^\| \[([^]]+)\]", (THIRD_PARTY / "README.md").read_text(), re.M)
+    assert {*names.values(), "PyTorch"} <= set(rows)
+
+
 @pytest.mark.parametrize(
     ("text", "found"),
     [
