@@ -33,10 +33,19 @@ def read_images(places: list[str], samples: tuple[str, ...]) -> dict[str, Image.
 
     Raises BadParameter for one that cannot be read.
     """
+    return {place: _named(place) for place in places} or {name: sample(name) for name in samples}
+
+
+def _named(place: str) -> Image.Image:
     try:
-        return {place: _read(place) for place in places} or {name: sample(name) for name in samples}
-    except (UnidentifiedImageError, OSError, HTTPException, ValueError, Image.DecompressionBombError) as error:
-        raise typer.BadParameter(str(error), param_hint="--image") from None
+        return _read(place)
+    except UnidentifiedImageError:
+        reason = "this is no picture in a known format"
+    except OSError as error:
+        reason = error.strerror or str(error)
+    except (HTTPException, ValueError, Image.DecompressionBombError) as error:
+        reason = str(error)
+    raise typer.BadParameter(f"{place!r}: {' '.join(reason.split())}", param_hint="--image")
 
 
 def _read(place: str) -> Image.Image:
