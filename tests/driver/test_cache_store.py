@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -141,6 +142,20 @@ def test_a_folder_that_cannot_be_written_is_a_warning_once(store: Store, tmp_pat
         put(blocked, KEYS[0])
         put(blocked, KEYS[1])
     assert len(told) == 1 and blocked.stats() == Stats(0, 0, 0, 0)
+
+
+@pytest.mark.parametrize("error", [errno.EROFS, errno.EACCES, errno.ENOENT])
+def test_an_entry_is_used_if_its_time_cannot_be_set(store: Store, monkeypatch: pytest.MonkeyPatch, error: int) -> None:
+    """A folder may be on a read-only disk, it may be another user's, or another process may remove an entry."""
+    put(store, KEYS[0])
+
+    def refuse(path: Path) -> None:
+        raise OSError(error, os.strerror(error))
+
+    monkeypatch.setattr(os, "utime", refuse)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert got(store, KEYS[0]) == 7
 
 
 def test_where_the_cache_is_and_how_it_is_off(monkeypatch: pytest.MonkeyPatch, store: Store) -> None:

@@ -59,7 +59,7 @@ class Store:
             content = path.read_bytes()
             found = _opened(path, content, key)
             cache_artifacts.record(key, content)
-            with contextlib.suppress(PermissionError):  # the owner of a shared folder may only let us read
+            with contextlib.suppress(OSError):  # a folder may be read-only, or another process has removed the file
                 os.utime(path)
         except FileNotFoundError:
             found = None
