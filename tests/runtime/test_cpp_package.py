@@ -286,10 +286,15 @@ def test_other_files(saved: Path, tmp_path: Path) -> None:
         load(tmp_path / "missing.ttpkg")
     with pytest.raises(PackageError, match="cannot be mapped"):
         load(tmp_path)
-    deep = b'{"a":' * 10**5
-    (tmp_path / "deep.ttpkg").write_bytes(len(deep).to_bytes(8, "little") + deep)
-    with pytest.raises(PackageError, match="nested too deep"):
-        load(tmp_path / "deep.ttpkg")
+    for text, message in {
+        b'{"a":' * 10**5: "nested too deep",
+        b'{"' + b"long " * 10**5 + b'\xed"': "no package: the byte 500004 of its JSON is wrong$",
+        b'{"a": 1': "no package: the byte 8 of its JSON is wrong$",
+        b'{"a": 1e999}': "no package: its JSON has a number that is too large$",
+    }.items():
+        (tmp_path / "wrong.ttpkg").write_bytes(len(text).to_bytes(8, "little") + text)
+        with pytest.raises(PackageError, match=message):
+            load(tmp_path / "wrong.ttpkg")
 
 
 def test_no_malformed_manifest_does_more_than_raise(saved: Path, tmp_path: Path) -> None:

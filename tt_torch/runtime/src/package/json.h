@@ -17,7 +17,8 @@ using Json = nlohmann::json;
 [[noreturn]] inline void malformed(const std::string& what) { refuse("has a malformed manifest: " + what); }
 
 // Throws an error that begins with `otherwise` for text that is no JSON. Also throws for text that is nested
-// more than 200 levels deep, because readers of the result are recursive.
+// more than 200 levels deep, because readers of the result are recursive. The library's own messages have the
+// whole text up to the mistake, with bytes that may be no UTF-8.
 inline Json parse(std::string_view text, const std::string& otherwise) {
   constexpr int kDeepest = 200;
   const auto shallow = [](int depth, Json::parse_event_t, Json&) {
@@ -26,8 +27,10 @@ inline Json parse(std::string_view text, const std::string& otherwise) {
   };
   try {
     return Json::parse(text, shallow);
-  } catch (const Json::exception& error) {
-    refuse(otherwise + error.what());
+  } catch (const Json::parse_error& error) {
+    refuse(otherwise + "the byte " + std::to_string(error.byte) + " of its JSON is wrong");
+  } catch (const Json::out_of_range&) {
+    refuse(otherwise + "its JSON has a number that is too large");
   }
 }
 
