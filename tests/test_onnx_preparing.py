@@ -144,7 +144,7 @@ def test_functions_of_the_model_and_of_onnx_are_expanded() -> None:
     model = model_of(nodes, {"x": X, "t": targets.numpy()}, ["loss"], functions=[own])
     loss = compile_onnx(model)(torch.from_numpy(X), targets)
     torch.testing.assert_close(loss, torch.nn.functional.cross_entropy(torch.from_numpy(2 * X), targets))
-    assert {one.op_type for one in prepared(model, {}).graph.node}.isdisjoint({"twice", "SoftmaxCrossEntropyLoss"})
+    assert {one.op_type for one in prepared(model, {})[0].graph.node}.isdisjoint({"twice", "SoftmaxCrossEntropyLoss"})
 
 
 def test_an_op_whose_operand_is_left_out_is_expanded() -> None:
@@ -174,7 +174,7 @@ def test_weights_and_large_values_are_no_constants() -> None:
     model.graph.initializer.append(numpy_helper.from_array(X[0], "w"))
     before = model.SerializeToString()
     weights = _weights(model.graph)
-    copy, _ = _prepared(model, weights, Given({}, {}, {}))
+    copy, *_ = _prepared(model, weights, Given({}, {}, {}))
     kept = [one.op_type for one in copy.graph.node]
     assert model.SerializeToString() == before and list(weights) == ["w"]
     assert sorted(kept) == ["Constant", "ConstantOfShape", "Mul"]

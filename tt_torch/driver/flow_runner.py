@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 import torch
 
 from tt_torch.driver.executor import Executor, eager_device
-from tt_torch.driver.host_functions import FUNCTIONS
+from tt_torch.driver.host_functions import FUNCTIONS, OF_ALL_TYPES
 from tt_torch.dynamo.calls import Check, passed
 from tt_torch.errors import KernelError, PackageError
 from tt_torch.flow import MAIN, Branch, Flow, HostCall, Loop, Run, Step
@@ -104,8 +104,8 @@ def on_host(step: HostCall, given: Sequence[torch.Tensor]) -> list[torch.Tensor]
 def _computed(step: HostCall, values: list[torch.Tensor]) -> Sequence[torch.Tensor]:
     for position in step.complex_inputs:
         values[position] = torch.view_as_complex(values[position])
-    narrow = next((x.dtype for x in values if x.dtype in NARROW), None)
-    values = [x.float() if x.dtype in NARROW else x for x in values]
+    narrow = None if step.op in OF_ALL_TYPES else next((x.dtype for x in values if x.dtype in NARROW), None)
+    values = [x.float() if narrow and x.dtype in NARROW else x for x in values]
     results: Sequence[torch.Tensor] = FUNCTIONS[step.op](*values, **step.options)
     return [x.to(narrow) if narrow and x.is_floating_point() else x for x in results]
 

@@ -14,10 +14,12 @@ import torch
 from torch import Tensor
 
 from tt_torch.driver.host_integers import INTEGER_FUNCTIONS
+from tt_torch.driver.host_onnx import onnx_model
 from tt_torch.flow import HostCall
 
 Results = tuple[Tensor, ...]
-FUNCTIONS: dict[str, Callable[..., Results]] = dict(INTEGER_FUNCTIONS)
+FUNCTIONS: dict[str, Callable[..., Results]] = {**INTEGER_FUNCTIONS, "onnx_model": onnx_model}
+OF_ALL_TYPES = ("onnx_model", "stablehlo.bitcast_convert")  # functions that have forms for bfloat16 and float16
 
 
 def require_known(call: HostCall) -> None:

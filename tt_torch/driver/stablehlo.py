@@ -21,7 +21,7 @@ from tt_torch.driver.devices import Device
 from tt_torch.driver.executor import CompiledProgram
 from tt_torch.driver.package.contents import Package
 from tt_torch.driver.package.loading import LoadedModel, device_for
-from tt_torch.driver.package.manifest import Json, Manifest, Place, ProgramForm, Weight
+from tt_torch.driver.package.manifest import OPEN, Json, Manifest, Place, ProgramForm, Weight
 from tt_torch.driver.partition import HostFallbackWarning, HostOp
 from tt_torch.driver.two_forms import ModelInTwoForms
 from tt_torch.driver.unmatched import tell_nameless, tell_unmatched
@@ -123,7 +123,7 @@ def packaged_module(
         raise CompileError(
             f"nothing was compiled: compile_depth is {config.compile_depth.name}, which is below EXECUTE"
         )
-    types, results = input_types(module), [(tuple(x.type.shape), _dtype(x)) for x in returned(module)]
+    types, results = input_types(module), [(_open_shape(x), _dtype(x)) for x in returned(module)]
     mesh, placed = mesh_of(module.operation), shardings_of(module)
     wide = prepare_wide(module, exact)
     roles = argument_kinds(main(module))[: len(names)] + ["parameter"] * len(weights)
@@ -308,7 +308,15 @@ def _static(binary: bytes, results: Sequence[TensorType]) -> list[TensorType]:
     return [(s[:-1] if dtype.is_complex else s, dtype) for s, (_, dtype) in zip(shapes, results, strict=True)]
 
 
+def _open_shape(x: Value) -> tuple[int, ...]:
+    """The shape of a result, with OPEN for each size that its call decides."""
+    return tuple(OPEN if x.type.is_dynamic_dim(i) else size for i, size in enumerate(x.type.shape))
+
+
 def _contiguous(shape: Sequence[int]) -> tuple[int, ...]:
+    """The strides of a result, which are zeros if a size of it is open."""
+    if OPEN in shape:
+        return (0,) * len(shape)
     return tuple(torch.empty(shape, device="meta").stride())
 
 

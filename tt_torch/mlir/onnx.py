@@ -27,8 +27,9 @@ from tt_torch.mlir.guard import run_guarded
 from tt_torch.mlir.onnx_casts import cast_constants, outline_casts, write_casts
 from tt_torch.mlir.onnx_corrections import correct, refill
 from tt_torch.mlir.onnx_given import Given, check_arguments
+from tt_torch.mlir.onnx_host import LATE, Part, outline_parts, take_parts_out, write_parts
 from tt_torch.mlir.onnx_loops import Loop, outline_loops, take_loops_out, write_loops
-from tt_torch.mlir.onnx_preparing import prepared
+from tt_torch.mlir.onnx_preparing import DECIDING, prepared
 from tt_torch.mlir.onnx_rewrites import rewrite
 from tt_torch.mlir.onnx_sizes import Shapes, check_constants, fix_sizes, forget_shapes, inferred, refuse_unknown
 from tt_torch.mlir.stablehlo.blame import first_failing
@@ -71,7 +72,7 @@ def _lowered(
     config: CompilerConfig,
     given: Given,
 ) -> ir.Module:
-    named, loops = _prepared(model, weights, given)
+    named, loops, parts = _prepared(model, weights, given)
     module = _imported(named)
     kinds = ["input"] * (len(main(module).arguments) - len(weights)) + ["parameter"] * len(weights)
     with module.context, ir.Location.unknown():
@@ -79,12 +80,14 @@ def _lowered(
         module.operation.attributes["tt.composites"] = ir.DictAttr.get({})
         outline_casts(module)
         outline_loops(module)
+        outline_parts(module)
     _refusing(lambda module, config: run_guarded(module, TO_TORCH))(module, config)
     steps = [(name, _refusing(step)) for name, step in pipeline.TO_STABLEHLO]
     pipeline.run_steps(module, steps, config, pipeline.Timings())
     _keep_order(module)
     with module.context:
         write_casts(module)
+        write_parts(module, parts)
         write_loops(module, loops, [_lowered(loop.body, {}, config, Given({}, {}, {})) for loop in loops])
     return module
 
@@ -127,9 +130,9 @@ def _prepared(
     model: onnx.ModelProto,
     weights: Mapping[str, onnx.TensorProto],
     given: Given,
-) -> tuple[onnx.ModelProto, list[Loop]]:
-    """A copy of the model, and its loops. In the copy, the weights are the last inputs, all values have types, and all
-    nodes have names for messages."""
+) -> tuple[onnx.ModelProto, list[Loop], list[Part]]:
+    """A copy of the model, its loops, and what the host computes. In the copy, the weights are the last inputs, all
+    values have types, and all nodes have names for messages."""
     inputs = input_names(model)
     if unknown := given.constants.keys() - set(inputs):
         raise CompileError(f"the ONNX model has no input {min(unknown)!r}; its inputs are {', '.join(inputs)}")
@@ -142,9 +145,10 @@ def _prepared(
     fixed = _without(model, weights)
     fix_sizes([value for value in fixed.graph.input if value.name in names], given.shapes, given.sizes)
     declared = forget_shapes(fixed.graph.output)
-    copy = prepared(fixed, arrays)
+    copy, parts = prepared(fixed, arrays)
     loops = take_loops_out(copy)
     rewrite(copy)
+    take_parts_out(copy, LATE, DECIDING, parts)
     correct(copy)
     known = {value.name for value in copy.graph.initializer}  # old models have them among their inputs, too
     refill(copy.graph.input, [value for value in copy.graph.input if value.name not in known])
@@ -155,7 +159,7 @@ def _prepared(
     for number, node in enumerate(copy.graph.node):
         name = re.sub(r"\W", "_", node.name) or f"{node.op_type}_{number}"
         node.name = f"{name}: onnx.{node.op_type}"  # wire/locations.py reads this form
-    return copy, loops
+    return copy, loops, parts
 
 
 def _tensors(weights: Mapping[str, onnx.TensorProto]) -> dict[str, torch.Tensor]:

@@ -260,10 +260,6 @@ def _equal(node: onnx.NodeProto, known: Known) -> list[onnx.NodeProto]:
     ]
 
 
-def _of_open_size(node: onnx.NodeProto, _: Known) -> list[onnx.NodeProto]:
-    raise refused(node, "the shape of its result depends on values; only results of known values are computed")
-
-
 def _of_open_steps(node: onnx.NodeProto, _: Known) -> list[onnx.NodeProto]:
     raise refused(node, OPEN_STEPS[node.op_type])
 
@@ -283,6 +279,5 @@ CORRECTIONS: dict[str, Callable[[onnx.NodeProto, Known], list[onnx.NodeProto]]] 
     "Equal": _equal,
     "MaxPool": _max_pool,
     "Mod": _mod,
-    **dict.fromkeys(("NonMaxSuppression", "NonZero", "Unique"), _of_open_size),
     **dict.fromkeys(OPEN_STEPS, _of_open_steps),
 }

@@ -82,7 +82,7 @@ def _loop(node: onnx.NodeProto, model: onnx.ModelProto, known: Known) -> Loop:
 
     (graph,) = graphs(node)
     carried = list(node.input[2:])
-    outside = [name for name in sorted(_read_outside(graph)) if name]
+    outside = [name for name in sorted(read_outside(graph)) if name]
     constants = {one.output[0]: one for one in model.graph.node if one.op_type == "Constant"}
     stored = {value.name: value for value in model.graph.initializer}
     own = [name for name in outside if name not in constants and name not in stored]
@@ -103,7 +103,7 @@ def _loop(node: onnx.NodeProto, model: onnx.ModelProto, known: Known) -> Loop:
     return Loop(copy, made, len(carried))
 
 
-def _read_outside(graph: onnx.GraphProto) -> set[str]:
+def read_outside(graph: onnx.GraphProto) -> set[str]:
     """The names that a graph reads and does not define."""
     inside = {value.name for value in (*graph.input, *graph.initializer)}
     found: set[str] = set()

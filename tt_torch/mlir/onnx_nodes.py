@@ -84,3 +84,8 @@ class Nodes:
 
     def cast(self, name: str, kind: int) -> str:
         return self.op("Cast", name, to=kind)
+
+
+def full_name(node: onnx.NodeProto) -> str:
+    """The name of an op, with its domain if this is not the main one."""
+    return f"{node.domain}.{node.op_type}" if node.domain else str(node.op_type)

@@ -11,6 +11,7 @@ from tt_torch.errors import CompileError
 from tt_torch.mlir.onnx_branches import branches_as_loops
 from tt_torch.mlir.onnx_corrections import refill, refused
 from tt_torch.mlir.onnx_folding import OF_SHAPES, constant, fold, graphs, reads
+from tt_torch.mlir.onnx_host import EARLY, OP, SIZES_OF_VALUES, Part, take_parts_out
 from tt_torch.mlir.onnx_loops import is_on_values
 from tt_torch.mlir.onnx_places import OLD_NEAREST
 from tt_torch.mlir.onnx_rewrites import OLD_RULES, rewrite
@@ -36,23 +37,25 @@ DECIDING: dict[str, Sequence[int]] = {
     **dict.fromkeys("GRU LSTM RNN".split(), (4,)),
     **dict.fromkeys("Range MelWeightMatrix".split(), range(5)),
     "Slice": range(1, 5), "Pad": (1, 3), "Resize": (1, 2, 3), "DFT": (1, 2), "STFT": (1, 3), "Col2Im": (1, 2),
-    "MaxUnpool": (2,), "Compress": (1,), "Loop": (0, 1), "Dropout": (2,), "SequenceInsert": (2,), "SequenceErase": (1,),
+    "MaxUnpool": (2,), "Loop": (0, 1), "Dropout": (2,), "SequenceInsert": (2,), "SequenceErase": (1,),
 }  # fmt: skip
 
 
-def prepared(model: onnx.ModelProto, constants: Mapping[str, np.ndarray]) -> onnx.ModelProto:
-    """A copy of a valid model without functions, and without computations that depend on nothing but constants.
+def prepared(model: onnx.ModelProto, constants: Mapping[str, np.ndarray]) -> tuple[onnx.ModelProto, list[Part]]:
+    """A copy of a valid model without functions, and without computations that depend on nothing but constants; and
+    what the host computes.
 
     `constants` gives values for some inputs, and the copy does not have these inputs. Raises CompileError for a model
     that is not valid, and UnsupportedOpError if an input that is no constant decides a shape.
     """
-    copy = _plain(model, constants)
+    copy, parts = _plain(model, constants), list[Part]()
     fold(copy)
+    take_parts_out(copy, EARLY, DECIDING, parts)
     branches_as_loops(copy)
     for name, node in deciding(copy.graph, copy.graph.node).items():
         detail = f"the input {name!r} decides a shape, an axis or a branch; give its value by the argument `constants`"
         raise refused(node, detail)
-    return copy
+    return copy, parts
 
 
 def deciding_inputs(model: onnx.ModelProto) -> list[str]:
@@ -90,7 +93,7 @@ def _origins(names: Sequence[str], producers: Mapping[str, onnx.NodeProto]) -> s
         if name in seen:
             continue
         seen.add(name)
-        if name in producers and producers[name].op_type not in OF_SHAPES:
+        if name in producers and producers[name].op_type not in (*OF_SHAPES, *SIZES_OF_VALUES, OP):
             waiting.extend(reads(producers[name]))
     return seen
 

@@ -14,7 +14,7 @@ from tt_torch.mlir.onnx_contractions import CONTRACTIONS
 from tt_torch.mlir.onnx_corrections import FLOATS, UNSIGNED, refill, refused
 from tt_torch.mlir.onnx_determinants import determinant
 from tt_torch.mlir.onnx_features import FEATURES
-from tt_torch.mlir.onnx_nodes import Facts, Nodes
+from tt_torch.mlir.onnx_nodes import Facts, Nodes, full_name
 from tt_torch.mlir.onnx_optimizers import OPTIMIZERS
 from tt_torch.mlir.onnx_places import PLACES
 from tt_torch.mlir.onnx_pools import POOLS
@@ -39,21 +39,16 @@ def rewrite(model: onnx.ModelProto, rules: Rules | None = None) -> None:
     from onnx.shape_inference import infer_shapes
 
     rules = RULES if rules is None else rules
-    if not any(_full_name(node) in rules for node in model.graph.node):
+    if not any(full_name(node) in rules for node in model.graph.node):
         return
     facts = Facts(infer_shapes(model, data_prop=True))
     made: list[onnx.NodeProto] = []
     for node in model.graph.node:
         written = Nodes(node, facts)
         known = node.op_type in SEQUENCES or all(name in facts.shapes for name in node.input if name)
-        rule = rules.get(_full_name(node)) if known else None
+        rule = rules.get(full_name(node)) if known else None
         made += written.made if rule and rule(written) else [node]
     refill(model.graph.node, made)
-
-
-def _full_name(node: onnx.NodeProto) -> str:
-    """The name of an op, with its domain if this is not the main one."""
-    return f"{node.domain}.{node.op_type}" if node.domain else str(node.op_type)
 
 
 def _abs(nodes: Nodes) -> bool:
@@ -229,9 +224,13 @@ def _dft_matrix(length: int, count: int, inverse: bool, onesided: bool) -> np.nd
     return np.where(places < count, matrix, 0)
 
 
-def _words(nodes: Nodes) -> bool:
-    """torch-mlir makes a loop of the node, and its errors do not name the node."""
-    raise refused(nodes.node, "torch-mlir makes a loop over words of it, which StableHLO does not have")
+def _expand(nodes: Nodes) -> bool:
+    """A list of sizes that has fewer than the operand is for its last dimensions."""
+    shape, sizes = nodes.facts.shapes[nodes.operand(0)], nodes.value(1)
+    if sizes is None or len(sizes) >= len(shape):
+        return False
+    whole = np.broadcast_shapes(tuple(shape), tuple(map(int, sizes)))
+    return nodes.done(nodes.op("Expand", nodes.operand(0), nodes.constant(np.array(whole, np.int64))))
 
 
 def _old_prelu(nodes: Nodes) -> bool:
@@ -350,6 +349,7 @@ RULES: Rules = {
     "DepthToSpace": _depth_to_space,
     "Det": determinant,
     "Dropout": _dropout,
+    "Expand": _expand,
     "Gemm": _gemm,
     "Hardmax": _hardmax,
     "LRN": _local_response,
@@ -361,5 +361,4 @@ RULES: Rules = {
     "ReduceMin": _of_small_integers,
     "STFT": _stft,
     "Softsign": _softsign,
-    "TfIdfVectorizer": _words,
 }

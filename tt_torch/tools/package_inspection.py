@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from tt_torch.driver.arguments import TensorForm
 from tt_torch.driver.package import contents
 from tt_torch.driver.package.contents import Package, read
-from tt_torch.driver.package.manifest import NAMES, Json, Manifest, program_names, to_json
+from tt_torch.driver.package.manifest import NAMES, OPEN, Json, Manifest, program_names, to_json
 from tt_torch.flow import Branch, Flow, HostCall, Run
 from tt_torch.tools import inspection
 
@@ -94,10 +94,15 @@ def _tensor(form: TensorForm) -> str:
     return f"{NAMES[form.dtype]} {list(form.shape)} on {form.device}"
 
 
+def _sizes(shape: Sequence[int]) -> str:
+    """The shape of a result; `?` is a size that each call decides."""
+    return f"[{', '.join('?' if size == OPEN else str(size) for size in shape)}]"
+
+
 def _result(node: Json, manifest: Manifest, name: str) -> Iterator[str]:
     if "parts" not in node:
         kind, value = next(iter(node.items()))
-        yield f"  {name}: {list(manifest.places[value].shape) if kind == 'result' else f'{kind} {value}'}"
+        yield f"  {name}: {_sizes(manifest.places[value].shape) if kind == 'result' else f'{kind} {value}'}"
         return
     yield f"  {name}: {node.get('class') or node['container']}"
     for number, part in enumerate(node["parts"]):

@@ -13,6 +13,7 @@ from tt_torch.driver.arguments import TensorForm
 from tt_torch.driver.package.manifest import (
     CHECK,
     CONTAINERS,
+    OPEN,
     Graph,
     Json,
     Manifest,
@@ -101,6 +102,11 @@ def _is_plain(value: object) -> bool:
 
 
 def _is_layout(place: Place) -> bool:
+    if OPEN in place.shape:
+        alone = place.memory is None and place.argument is None and place.offset == 0
+        return (
+            alone and min(place.shape) == OPEN and set(place.strides) == {0} and len(place.strides) == len(place.shape)
+        )
     return len(place.shape) == len(place.strides) and min((*place.shape, *place.strides, place.offset)) >= 0
 
 

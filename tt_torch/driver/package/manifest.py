@@ -37,6 +37,7 @@ DTYPES = {
         *(torch.uint64, torch.uint32, torch.uint16, torch.uint8),
     )
 }
+OPEN = -1  # a size of a result that each call decides; only a flow has such results
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
 _OPTIONAL = ("shardings", "flow", "training")  # fields that are left out if they are None
 CONTAINERS: dict[str, Any] = {"dict": dict, "OrderedDict": OrderedDict, "list": list, "tuple": tuple}  # of a result
@@ -55,7 +56,8 @@ class Weight:
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    """A result of the graph in memory. Results with the same `memory` share it; None means a memory of its own."""
+    """A result of the graph in memory. Results with the same `memory` share it; None means a memory of its own. A
+    result with an open size is contiguous, and its strides here are zeros."""
 
     shape: tuple[int, ...]
     strides: tuple[int, ...]

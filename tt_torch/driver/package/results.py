@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import torch
 
 from tt_torch.driver.containers import opened
-from tt_torch.driver.package.manifest import CONTAINERS, Place
+from tt_torch.driver.package.manifest import CONTAINERS, OPEN, Place
 from tt_torch.dynamo.calls import in_strides
 from tt_torch.errors import PackageError, PackagingError
 from tt_torch.torch_private.trees import is_namedtuple_instance, registered
@@ -115,7 +115,8 @@ def _placed(
     if place.argument is not None:
         given = inputs[place.argument]
         return given.as_strided(place.shape, place.strides, given.storage_offset() + place.offset)
-    if value.shape != place.shape:
+    fits = [want in (OPEN, size) for want, size in zip(place.shape, value.shape, strict=False)]
+    if value.dim() != len(place.shape) or not all(fits):
         raise PackageError(f"the package says that a result has the shape {place.shape}; it has {tuple(value.shape)}")
     if place.memory is not None:
         memory = shared[place.memory].view(value.dtype)
@@ -124,7 +125,7 @@ def _placed(
         )
         memory[numbers.reshape(-1)] = value.reshape(-1)
         return memory.as_strided(place.shape, place.strides, place.offset)
-    return in_strides(value, place.strides)
+    return value.contiguous() if OPEN in place.shape else in_strides(value, place.strides)
 
 
 def _end(place: Place) -> int:

@@ -46,7 +46,8 @@ def host_call(op: ir.Operation, inputs: Sequence[int]) -> HostCall | None:
 
 
 def _bytes(kind: ir.RankedTensorType) -> int:
-    return prod(kind.shape) * DTYPES[str(kind.element_type)].itemsize
+    """The size of a value; 0 if its shape is open."""
+    return (prod(kind.shape) if kind.has_static_shape else 0) * DTYPES[str(kind.element_type)].itemsize
 
 
 def _lapack(op: ir.Operation, name: str) -> Found | None:

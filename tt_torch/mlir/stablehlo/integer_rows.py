@@ -27,6 +27,7 @@ WIDE_ARGUMENTS = "tt.wide_arguments"
 PREFIX = "stablehlo."
 # Custom calls: numbers of the host, for an op of the device.
 IN_32_BITS, NEAREST, TOWARD_ZERO = "tt.in_32_bits", "tt.nearest", "tt.toward_zero"
+ONNX_MODEL = "tt.onnx_model"  # a custom call: nodes of an ONNX model, which the host runs
 PLAIN = """
 abs add and clamp count_leading_zeros divide dynamic_update_slice maximum minimum multiply negate not
 dot optimization_barrier or popcnt power remainder select shift_left shift_right_arithmetic shift_right_logical sign
@@ -167,8 +168,11 @@ ROWS: dict[str, Callable[[ir.Operation], Options | None]] = {
 
 
 def lacks_form(op: ir.Operation) -> bool:
-    """Whether only the host can compute an op: a power of integers, unless the exponent is a constant of at least 0, or
-    a scatter that combines the bits of integers."""
+    """Whether only the host can compute an op: a power of integers, unless the exponent is a constant of at least 0, a
+    scatter that combines the bits of integers, or the bits of float64 as other numbers."""
+    if short_name(op) == "bitcast_convert":
+        kinds = {element_name(x) for x in (*op.operands, *op.results)}
+        return "f64" in kinds and len(kinds) > 1 and kinds.isdisjoint(("i64", "ui64"))
     if short_name(op) == "scatter" and len(op.results) == 1:
         return body_op(op) in (("xor",) if element_name(op.results[0]) == "i1" else ("and", "or", "xor"))
     if short_name(op) != "power" or element_name(op.results[0]) not in INTEGERS:
@@ -201,6 +205,9 @@ def function_of(op: ir.Operation) -> tuple[str, Options] | None:
     """The name and the options of the host's function for an op; None if the host has none."""
     if op.name == "stablehlo.custom_call":
         name = str(op.attributes["call_target_name"]).strip('"')
+        if name == ONNX_MODEL:
+            model, by_reference = (op.attributes[each].value for each in ("tt.model", "tt.by_reference"))
+            return "onnx_model", {"model": model, "by_reference": by_reference}
         if name not in (IN_32_BITS, NEAREST, TOWARD_ZERO):
             return None
         reader = {"op": str(op.attributes["tt.reader"]).strip('"')} if name == IN_32_BITS else {}
@@ -208,13 +215,13 @@ def function_of(op: ir.Operation) -> tuple[str, Options] | None:
     name = "constant" if op.name in CONSTANTS else short_name(op)
     if name not in ROWS or ("broadcast_dimensions" in op.attributes and name != "broadcast_in_dim"):
         return None
-    if not all(_is_plain(x, name == "convert") for x in (*op.operands, *op.results)):
+    if not all(_is_plain(x, name in ("convert", "bitcast_convert")) for x in (*op.operands, *op.results)):
         return None
     options = ROWS[name](op)
     return None if options is None else (PREFIX + name, options)
 
 
 def _is_plain(x: Value, is_cast: bool) -> bool:
-    """Whether NumPy has a form for a value: numbers of fixed sizes. Only a cast has a way around for bfloat16."""
+    """Whether NumPy has a form for a value: numbers of fixed sizes. Only casts have a way around for bfloat16."""
     name = element_name(x)
     return name in DTYPES and (is_cast or name != "bf16") and "complex" not in name and x.type.has_static_shape

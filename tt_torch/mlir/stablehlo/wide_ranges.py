@@ -13,9 +13,10 @@ from tt_torch.dynamo.exactness.interval import ZERO, Interval, hull
 from tt_torch.mlir.functions import read_by
 from tt_torch.mlir.stablehlo import attrs
 from tt_torch.mlir.stablehlo.bodies import body_op
-from tt_torch.mlir.stablehlo.integer_rows import WIDE_ARGUMENTS, is_marked
+from tt_torch.mlir.stablehlo.integer_rows import ONNX_MODEL, WIDE_ARGUMENTS, is_marked
 from tt_torch.mlir.stablehlo.normalize import CONSTANTS, NARROW_INTEGERS, element_name, short_name
 from tt_torch.mlir.types import Op, Value
+from tt_torch.mlir.user_ops import is_call
 
 LIMITS = {"i64": Interval(-(2**31), 2**31 - 1), "ui64": Interval(0, 2**32 - 1)}
 FULL = {"i64": Interval(-(2**63), 2**63 - 1), "ui64": Interval(0, 2**64 - 1)}
@@ -53,7 +54,8 @@ def note_range(op: ir.Operation, known: dict[Value, Interval]) -> Interval | Non
     """The values that the result of an op may have before it wraps; None if nothing is known but its type. `known` gets
     the values that it has. On the device, a check keeps them in 32 bits. On the host, they wrap at 64 bits."""
     if is_marked(op):
-        kept = LIMITS if short_name(op) == "custom_call" else FULL  # such a call checks values for the device
+        checks = short_name(op) == "custom_call" and not is_call(op, ONNX_MODEL)  # such a call is for the device
+        kept = LIMITS if checks else FULL
         places = attrs.ints(op, WIDE_ARGUMENTS)  # the other results of a loop or branch are in 32 bits
         results = op.results if places is None else [op.results[i] for i in places]
         known |= {x: kept[element_name(x)] for x in results if element_name(x) in kept}
