@@ -284,24 +284,14 @@ def test_pieces_of_signals() -> None:
 def test_bits_of_numbers() -> None:
     types = onnx.TensorProto
     kept = {"f": X[0, 0], "i": np.array([-1, 1 << 30, 5], "int32"), "b": np.array([1, 0, 1], bool)}
-    forms = [("f", types.INT32), ("f", types.UINT32), ("i", types.FLOAT), ("i", types.UINT32), ("b", types.UINT8)]
+    kept |= {"d": X[0, 0].astype("float64"), "j": np.array([-1, 1 << 62, 5])}
+    forms = [("d", types.INT64), ("d", types.UINT64), ("j", types.DOUBLE), ("j", types.UINT64)]
+    forms += [("f", types.INT32), ("f", types.UINT32), ("i", types.FLOAT), ("i", types.UINT32), ("b", types.UINT8)]
     nodes = [node("BitCast", [x], [f"y{i}"], to=to) for i, (x, to) in enumerate(forms)]
     model = model_of(nodes, kept, names := [f"y{i}" for i in range(len(forms))], opset=26)
     results = compile_onnx(model)(*map(torch.from_numpy, kept.values()))
     for got, want in zip(results, ReferenceEvaluator(model).run(names, kept), strict=True):
         assert got.numpy().dtype == want.dtype and got.numpy().tobytes() == want.tobytes()
-    with pytest.raises(UnsupportedOpError, match=r"onnx.BitCast"):
-        compile_onnx(
-            model_of([node("BitCast", ["d"], ["y"], to=types.INT64)], {"d": X.astype("float64")}, ["y"], opset=26)
-        )
-
-
-def test_words_are_refused_by_name() -> None:
-    given = {"pool_int64s": [2, 3, 5, 4], "ngram_counts": [0, 2], "ngram_indexes": [0, 1, 2], "mode": "TF"}
-    given |= {"min_gram_length": 1, "max_gram_length": 1, "max_skip_count": 0}
-    words = node("TfIdfVectorizer", ["x"], ["y"], "words", **given)
-    with pytest.raises(UnsupportedOpError, match=r"onnx.TfIdfVectorizer[\s\S]*'words'"):
-        compile_onnx(model_of([words], {"x": np.array([2, 3, 2], "int32")}, ["y"], opset=9))
 
 
 @pytest.mark.parametrize("size", [1, 2, 5, 16])

@@ -26,6 +26,7 @@ from tt_torch.driver.package.loading import LoadedModel
 from tt_torch.driver.stablehlo import compile_stablehlo, in_a_list
 from tt_torch.errors import InexactError, KernelError, PackageError
 from tt_torch.flow import HostCall
+from tt_torch.mlir.stablehlo import dtypes
 from tt_torch.tools import package_inspection
 
 HOSTLESS = CompilerConfig(fallback="error")
@@ -333,6 +334,30 @@ def test_random_float64_stays_below_1() -> None:
     }}"""
     made = compile_stablehlo(text)(torch.tensor([2**64 - 1, 2**63, 0], dtype=torch.uint64))
     assert made.tolist() == [1 - 2**-23, 0.5, 0]
+
+
+@pytest.mark.filterwarnings("ignore::tt_torch.driver.partition.HostFallbackWarning")
+@pytest.mark.parametrize("words", ["ui64", "ui32", "i16", "f16", "bf16", "ui8"])
+def test_bits_of_float64(words: str) -> None:
+    """An input keeps all of its bits, and bits that become a float64 reach the device rounded toward 0."""
+    count = 64 // int(words.strip("uibf"))
+    bits, double = f"tensor<4{f'x{count}' if count > 1 else ''}x{words}>", "tensor<4xf64>"
+    text = f"""func.func @main(%x: {double}, %y: {bits}) -> ({bits}, {double}, {double}) {{
+      %0 = stablehlo.bitcast_convert %x : ({double}) -> {bits}
+      %1 = stablehlo.bitcast_convert %y : ({bits}) -> {double}
+      %2 = stablehlo.negate %1 : {double}
+      return %0, %1, %2 : {bits}, {double}, {double}
+    }}"""
+    x = torch.tensor([0.1, -2.5e-30, 7.25, -0.0], dtype=torch.float64)
+    y = x.view(dtypes.DTYPES[words]).reshape([4, count][: 1 + (count > 1)])
+    model = compile_stablehlo(text)
+    got, same, negative = model(x, y)
+    assert got.dtype == y.dtype and got.view(torch.uint8).equal(y.view(torch.uint8))
+    assert same.equal(x)
+    torch.testing.assert_close(negative, -x, rtol=2e-7, atol=0.0)
+    large = torch.tensor([1e300] * 4, dtype=torch.float64).view(y.dtype).reshape(y.shape)
+    with pytest.raises(InexactError, match="beyond the range of float32"):
+        model(x, large)
 
 
 @pytest.mark.parametrize(

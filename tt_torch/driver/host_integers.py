@@ -121,6 +121,11 @@ def _compare(x: Array, y: Array, direction: str) -> Array:
     return COMPARISONS[direction](x, y)
 
 
+def _bitcast_convert(x: Tensor, dtype: str, shape: Ints) -> tuple[Tensor, ...]:
+    """NumPy lacks bfloat16, so PyTorch reads the bits."""
+    return (x.reshape(-1).view(DTYPES[dtype]).reshape(shape).clone(),)
+
+
 def _convert(x: Tensor, dtype: str) -> tuple[Tensor, ...]:
     """Floats beyond the integers of a type become the nearest one, and NaN becomes 0."""
     kind, values = DTYPES[dtype], x.numpy()
@@ -136,10 +141,6 @@ def _convert(x: Tensor, dtype: str) -> tuple[Tensor, ...]:
             made = np.where(values <= limits.min, _number(made, limits.min), made)
             made = np.where(np.isnan(values), _number(made, 0), made)
     return (torch.from_numpy(np.array(made)),)
-
-
-def _bitcast_convert(x: Array, dtype: str, shape: Ints) -> Array:
-    return np.frombuffer(x.tobytes(), _kind(dtype)).reshape(shape)
 
 
 def _constant(data: str, dtype: str, shape: Ints) -> Array:
@@ -354,15 +355,18 @@ def _nearest(x: Array) -> Array:
 
 
 def _toward_zero(x: Array) -> Array:
-    """The float64s as numbers of float32 that are not larger, apart from those beyond its range."""
+    """The float64s as numbers of float32 that are not larger. Raises InexactError for one beyond its range."""
     near = x.astype(np.float32)
+    if (np.isinf(near) & np.isfinite(x)).any():
+        what = "a float64 that is made of bits is beyond the range of float32"
+        raise InexactError(f"the device would not compute this call exactly: {what}")
     cut = np.where((np.abs(near) > np.abs(x)) & np.isfinite(near), np.nextafter(near, np.float32(0)), near)
     return cut.astype(np.float64)
 
 
 ON_ARRAYS: dict[str, Callable[..., Array | tuple[Array, ...]]] = {
     "abs": _of_one(np.abs), "add": _of_two(np.add), "and": _of_two(np.bitwise_and),
-    "bitcast_convert": _bitcast_convert, "broadcast_in_dim": _broadcast_in_dim,
+    "broadcast_in_dim": _broadcast_in_dim,
     "clamp": lambda low, x, high: np.minimum(np.maximum(x, low), high), "compare": _compare,
     "concatenate": lambda *operands, dim: np.concatenate(operands, dim), "constant": _constant,
     "convolution": _convolution,
@@ -382,6 +386,7 @@ ON_ARRAYS: dict[str, Callable[..., Array | tuple[Array, ...]]] = {
 }  # fmt: skip
 INTEGER_FUNCTIONS: dict[str, Callable[..., tuple[Tensor, ...]]] = {
     **{f"stablehlo.{name}": _of_arrays(compute) for name, compute in ON_ARRAYS.items()},
+    "stablehlo.bitcast_convert": _bitcast_convert,
     "stablehlo.convert": _convert,
     "stablehlo.in_32_bits": _in_32_bits,
 }

@@ -52,9 +52,11 @@ POSITIONS["dynamic_update_slice"] = slice(2, None)
 
 
 def may_leave_32_bits(module: ir.Module) -> bool:
-    """Whether a module for one chip has 64-bit integers, also among inputs that no op reads."""
+    """Whether a module for one chip has 64-bit integers, also among inputs that no op reads, or bits of float64."""
+    if mesh_of(module.operation) != (1, 1):
+        return False
     values = [*main(module).arguments, *(x for op in nested(module) for x in (*op.operands, *op.results))]
-    return mesh_of(module.operation) == (1, 1) and any(element_name(x) in FULL for x in values)
+    return any(element_name(x) in FULL or _has_bits_of_float64(x) for x in values)
 
 
 def place_wide_integers(module: ir.Module, every: bool = False) -> None:
