@@ -1,12 +1,15 @@
-"""Random StableHLO programs of one convolution, sort or select_and_scatter of 64-bit integers, and random inputs."""
+"""Random StableHLO programs of one op: a convolution, a sort, a scatter or a select_and_scatter."""
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeAlias
 
+import numpy as np
 import torch
 
 DTYPES = {"i64": torch.int64, "ui64": torch.uint64, "i32": torch.int32, "f32": torch.float32}
@@ -46,7 +49,10 @@ def _program(op: str, types: Sequence[Type], results: Sequence[Type], zeros: Seq
     names = [*(f"%x{i}" for i in range(len(types))), *(f"%z{i}" for i in range(len(zeros)))]
     kinds = [_tensor(*each) for each in (*types, *zeros)]
     given = ", ".join(f"{name}: {kind}" for name, kind in zip(names, kinds, strict=True) if name[1] == "x")
-    before = [f"%z{i} = stablehlo.constant dense<0> : {_tensor(*each)}" for i, each in enumerate(zeros)]
+    before = [
+        f"%z{i} = stablehlo.constant dense<{0.0 if each[1] == 'f32' else 0}> : {_tensor(*each)}"
+        for i, each in enumerate(zeros)
+    ]
     made = ", ".join(_tensor(*each) for each in results)
     returned = ", ".join(f"%r#{i}" for i in range(len(results)))
     head, tail = op.split("()", 1)
@@ -112,9 +118,12 @@ def sort(rng: random.Random) -> Program:
     return _program(op, types, types)
 
 
-def select_and_scatter(rng: random.Random) -> Program:
-    kind, rank = rng.choice(["i64", "ui64"]), rng.randint(1, 3)
-    sizes, steps = ([rng.randint(1, 3) for _ in range(rank)] for _ in range(2))
+def select_and_scatter(rng: random.Random, least: int = 1) -> Program:
+    """`least` is the smallest number of elements of a window."""
+    kind, rank = rng.choice(["i64", "ui64", *(["i32", "f32"] if least > 1 else [])]), rng.randint(1, 3)
+    size = math.ceil(least ** (1 / rank))
+    sizes = [rng.randint(size, size + 2) for _ in range(rank)]
+    steps = [rng.randint(1, 3) for _ in range(rank)]
     shape = [rng.randint(2, 4) + n for n in sizes]
     pads = [[rng.randint(0, n - 1)] * 2 if rng.random() < 0.5 else [0, rng.randint(0, n - 1)] for n in sizes]
     source = [(n + sum(p) - w) // s + 1 for n, p, w, s in zip(shape, pads, sizes, steps, strict=True)]
@@ -132,6 +141,113 @@ def select_and_scatter(rng: random.Random) -> Program:
     return _program(op, [(shape, kind), (source, kind)], [(shape, kind)], [([], kind)])
 
 
+def scatter(rng: random.Random) -> Program:
+    """Of one to three operands, with a body of several ops. No element is written twice, because the order is open."""
+    shape = [rng.randint(2, 4) for _ in range(rng.randint(1, 3))]
+    dims = rng.sample(range(len(shape)), len(shape))
+    batch = [dims.pop()] if len(shape) > 1 and rng.random() < 0.25 else []
+    moving = dims[: rng.randint(1, len(dims))]
+    gone = sorted(d for d in dims if rng.random() < 0.5)
+    sizes = [1 if d in (*gone, *batch) else rng.randint(1, n) for d, n in enumerate(shape)]
+    outer = [rng.randint(1, 3) for _ in range(rng.randint(0, 2))]
+    of_batch = [rng.randint(0, len(outer))] if batch else []
+    for place in of_batch:
+        outer.insert(place, shape[batch[0]])
+    starts = _starts(rng, shape, sizes, moving, batch, outer, of_batch)
+    vector = rng.randint(0, len(outer))
+    inner = [n for d, n in enumerate(sizes) if d not in (*gone, *batch)]
+    windows = sorted(rng.sample(range(len(outer) + len(inner)), len(inner)))
+    left, right = iter(outer), iter(inner)
+    updates = [next(right if d in windows else left) for d in range(len(outer) + len(inner))]
+    indices = np.moveaxis(np.array(starts, np.int64).reshape(*outer, len(moving)), -1, vector)
+    kinds = [rng.choice(["i32", "i64", "f32"]) for _ in range(rng.randint(1, 3))]
+    numbers = (
+        f"update_window_dims = {windows}, inserted_window_dims = {gone}, input_batching_dims = {batch}, "
+        f"scatter_indices_batching_dims = {[d + (vector <= d) for d in of_batch]}, "
+        f"scatter_dims_to_operand_dims = {moving}, index_vector_dim = {vector}"
+    )
+    options = f"scatter_dimension_numbers = #stablehlo.scatter<{numbers}>, unique_indices = true"
+    return _scatter_of(kinds, shape, updates, indices, options, _scalars(rng, kinds))
+
+
+def _starts(
+    rng: random.Random,
+    shape: Sequence[int],
+    sizes: Sequence[int],
+    moving: Sequence[int],
+    batch: Sequence[int],
+    outer: Sequence[int],
+    of_batch: Sequence[int],
+) -> list[list[int]]:
+    """Where the windows start. Windows that would write an element again are outside."""
+    written = np.zeros(shape, bool)
+    made = []
+    for place in np.ndindex(*outer):
+        ends = [(-1, n) if rng.random() < 0.2 else (0, n - size) for n, size in zip(shape, sizes, strict=True)]
+        start = [rng.randint(*each) for each in ends]
+        for d in range(len(shape)):
+            start[d] = start[d] if d in moving else place[of_batch[0]] if d in batch else 0
+        window = tuple(slice(first, first + n) for first, n in zip(start, sizes, strict=True))
+        inside = all(0 <= first <= n - size for first, n, size in zip(start, shape, sizes, strict=True))
+        if not inside or written[window].any():
+            start = [-5] * len(shape)
+        else:
+            written[window] = True
+        made.append([start[d] for d in moving])
+    return made
+
+
+def _scalars(rng: random.Random, kinds: Sequence[str]) -> str:
+    """The ops of a body, and its return."""
+    values = [(f"%a{i}", kind) for i, kind in enumerate(kinds)] + [(f"%u{i}", kind) for i, kind in enumerate(kinds)]
+    lines: list[str] = []
+
+    def add(op: str, kind: str, types: str = "") -> str:
+        lines.append(f"%b{len(lines)} = stablehlo.{op} : {types or f'tensor<{kind}>'}")
+        values.append((f"%b{len(lines) - 1}", kind))
+        return values[-1][0]
+
+    for _ in range(rng.randint(0, 4)):
+        (x, kind), (y, other) = rng.sample(values, 2)
+        if kind != other and "f32" not in (kind, other):
+            y = add(f"convert {y}", kind, f"(tensor<{other}>) -> tensor<{kind}>")
+        elif kind != other:
+            y = add("constant dense<3>" if kind != "f32" else "constant dense<0.5>", kind)
+        ops = ["add", "subtract", "multiply", "maximum", "minimum", "negate", "less"]
+        op = rng.choice(ops)
+        if op == "less":
+            test = add(f"compare LT, {x}, {y}", "i1", f"(tensor<{kind}>, tensor<{kind}>) -> tensor<i1>")
+            values.pop()
+            add(f"select {test}, {y}, {x}", kind, f"tensor<i1>, tensor<{kind}>")
+        else:
+            add(f"{op} {x}" if op == "negate" else f"{op} {x}, {y}", kind)
+    chosen = [rng.choice([x for x, own in values if own == kind]) for kind in kinds]
+    return "\n".join([*lines, f"stablehlo.return {', '.join(chosen)} : {', '.join(f'tensor<{k}>' for k in kinds)}"])
+
+
+def _scatter_of(
+    kinds: Sequence[str], shape: Sequence[int], updates: Sequence[int], indices: np.ndarray, options: str, body: str
+) -> Program:
+    count, of_indices = len(kinds), _tensor(indices.shape, "i64")
+    types = [*((shape, kind) for kind in kinds), *((updates, kind) for kind in kinds)]
+    names = [f"%x{i}" for i in range(2 * count)]
+    texts = [_tensor(*each) for each in types]
+    given = ", ".join(f"{name}: {text}" for name, text in zip(names, texts, strict=True))
+    arguments = ", ".join(f"%{letter}{i}: tensor<{kind}>" for letter in "au" for i, kind in enumerate(kinds))
+    made, operands = ", ".join(texts[:count]), ", ".join([*names[:count], "%i", *names[count:]])
+    values = indices.tolist() if indices.size else ""
+    text = f"""func.func @main({given}) -> ({made}) {{
+%i = stablehlo.constant dense<{values}> : {of_indices}
+%r:{count} = "stablehlo.scatter"({operands}) ({{
+^bb0({arguments}):
+{body}
+}}) {{{options}}} : ({", ".join([*texts[:count], of_indices, *texts[count:]])}) -> ({made})
+return {", ".join(f"%r#{i}" for i in range(count))} : {made}
+}}"""
+    return Program(text, types, text)
+
+
 KINDS: dict[str, Callable[[random.Random], Program]] = {
-    "convolution": convolution, "sort": sort, "select_and_scatter": select_and_scatter,
+    "convolution": convolution, "sort": sort, "select_and_scatter": select_and_scatter, "scatter": scatter,
+    "large windows": partial(select_and_scatter, least=129),
 }  # fmt: skip

@@ -170,7 +170,7 @@ def scatter(op: Op, b: Builder) -> Value | None:
         window[d] = shape(updates)[w]
     places = _places(b, indices, dims.index_vector_dim, list(dims.scattered_dims_to_operand_dims), batching)
     zero = full(b, [1, 1], dtype(places.starts[0]), 0)
-    partial = [d for d in kept if d not in places.dims and window[d] != size[d]]  # their windows begin at zero
+    partial = [d for d, n in enumerate(size) if d not in places.dims and window[d] != n]  # windows begin at zero
     places = Places([*places.dims, *partial], [*places.starts, *[zero] * len(partial)], places.count)
     rows = places.rows(b, size, window)
     table, rest = table_of(b, x, places.dims)
