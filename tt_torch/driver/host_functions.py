@@ -15,10 +15,15 @@ from torch import Tensor
 
 from tt_torch.driver.host_integers import INTEGER_FUNCTIONS
 from tt_torch.driver.host_onnx import onnx_model
+from tt_torch.driver.host_windows import select_and_scatter
 from tt_torch.flow import HostCall
 
 Results = tuple[Tensor, ...]
-FUNCTIONS: dict[str, Callable[..., Results]] = {**INTEGER_FUNCTIONS, "onnx_model": onnx_model}
+FUNCTIONS: dict[str, Callable[..., Results]] = {
+    **INTEGER_FUNCTIONS,
+    "onnx_model": onnx_model,
+    "stablehlo.select_and_scatter": select_and_scatter,
+}
 OF_ALL_TYPES = ("onnx_model", "stablehlo.bitcast_convert")  # functions that have forms for bfloat16 and float16
 
 

@@ -32,7 +32,7 @@ BODIES = {
 }  # fmt: skip
 
 
-def _of_arrays(compute: Callable[..., Array | tuple[Array, ...]]) -> Callable[..., tuple[Tensor, ...]]:
+def of_arrays(compute: Callable[..., Array | tuple[Array, ...]]) -> Callable[..., tuple[Tensor, ...]]:
     """A function of tensors that computes on their arrays. Its results have memory of their own."""
 
     @wraps(compute)
@@ -166,7 +166,7 @@ def _slice(x: Array, begins: Ints, ends: Ints, steps: Ints) -> Array:
     return x[tuple(map(slice, begins, ends, steps))]
 
 
-def _pad(x: Array, fill: Array, low: Ints, high: Ints, between: Ints) -> Array:
+def pad(x: Array, fill: Array, low: Ints, high: Ints, between: Ints) -> Array:
     sizes = [n + max(0, n - 1) * gap for n, gap in zip(x.shape, between, strict=True)]
     spread = np.full(sizes, fill)
     spread[tuple(slice(None, None, gap + 1) for gap in between)] = x
@@ -286,11 +286,11 @@ def _reduce_window(
 ) -> Array:
     if not sizes:
         return BODIES[body](x, first)
-    windows = _windows(_pad(x, first, low, high, [n - 1 for n in base]), sizes, steps, dilations)
-    return _reduce(windows, first, body, range(x.ndim, 2 * x.ndim))
+    found = windows(pad(x, first, low, high, [n - 1 for n in base]), sizes, steps, dilations)
+    return _reduce(found, first, body, range(x.ndim, 2 * x.ndim))
 
 
-def _windows(x: Array, sizes: Ints, steps: Ints, dilations: Ints) -> Array:
+def windows(x: Array, sizes: Ints, steps: Ints, dilations: Ints) -> Array:
     """The windows along the last dimensions of an array. Their elements are in as many further dimensions."""
     spans = tuple((n - 1) * d + 1 for n, d in zip(sizes, dilations, strict=True))
     views = np.lib.stride_tricks.sliding_window_view(x, spans, tuple(range(x.ndim - len(spans), x.ndim)))
@@ -317,14 +317,14 @@ def _convolution(
     features, then the spatial ones. In `of_kernel`, the output features are first, then the input features, then the
     spatial ones."""
     x, kernel = x.transpose(of_x), np.flip(kernel.transpose(of_kernel), tuple(2 + i for i in turned))
-    x = _pad(x, _number(x, 0), [0, 0, *low], [0, 0, *high], [0, 0, *(n - 1 for n in base)])
+    x = pad(x, _number(x, 0), [0, 0, *low], [0, 0, *high], [0, 0, *(n - 1 for n in base)])
     batch, features, *sizes = x.shape
     parts = np.moveaxis(x.reshape(batches, batch // batches, groups, features // groups, *sizes), 2, 1)
     parts = parts.reshape(batches * groups, batch // batches, features // groups, *sizes)
     weights = kernel.reshape(batches * groups, -1, *kernel.shape[1:])
-    windows = _windows(parts, kernel.shape[2:], steps, dilations)
+    found = windows(parts, kernel.shape[2:], steps, dilations)
     outer, inner = list(range(4, 4 + len(sizes))), list(range(4 + len(sizes), 4 + 2 * len(sizes)))
-    made: Array = np.einsum(windows, [0, 1, 2, *outer, *inner], weights, [0, 3, 2, *inner], [1, 0, 3, *outer])
+    made: Array = np.einsum(found, [0, 1, 2, *outer, *inner], weights, [0, 3, 2, *inner], [1, 0, 3, *outer])
     return np.asarray(made.reshape(len(made), -1, *made.shape[3:]).transpose(np.argsort(of_result)))
 
 
@@ -375,7 +375,7 @@ ON_ARRAYS: dict[str, Callable[..., Array | tuple[Array, ...]]] = {
     "dynamic_slice": _dynamic_slice, "dynamic_update_slice": _dynamic_update_slice, "gather": _gather, "iota": _iota,
     "maximum": _of_two(np.maximum), "minimum": _of_two(np.minimum), "multiply": _of_two(np.multiply),
     "negate": _of_one(np.negative), "not": _of_one(np.invert), "optimization_barrier": lambda *operands: operands,
-    "or": _of_two(np.bitwise_or), "pad": _pad, "popcnt": _popcnt, "power": _power, "reduce": _reduce,
+    "or": _of_two(np.bitwise_or), "pad": pad, "popcnt": _popcnt, "power": _power, "reduce": _reduce,
     "reduce_window": _reduce_window, "remainder": _remainder, "reshape": lambda x, shape: x.reshape(shape),
     "reverse": lambda x, dims: np.flip(x, tuple(dims)), "select": lambda chosen, x, y: np.where(chosen, x, y),
     "scatter": _scatter, "shift_left": partial(_shift, np.left_shift),
@@ -385,7 +385,7 @@ ON_ARRAYS: dict[str, Callable[..., Array | tuple[Array, ...]]] = {
     "transpose": lambda x, dims: x.transpose(dims), "xor": _of_two(np.bitwise_xor), "nearest": _nearest,
 }  # fmt: skip
 INTEGER_FUNCTIONS: dict[str, Callable[..., tuple[Tensor, ...]]] = {
-    **{f"stablehlo.{name}": _of_arrays(compute) for name, compute in ON_ARRAYS.items()},
+    **{f"stablehlo.{name}": of_arrays(compute) for name, compute in ON_ARRAYS.items()},
     "stablehlo.bitcast_convert": _bitcast_convert,
     "stablehlo.convert": _convert,
     "stablehlo.in_32_bits": _in_32_bits,

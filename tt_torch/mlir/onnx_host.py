@@ -194,7 +194,7 @@ def _part(stage: int, chosen: _Choice, model: onnx.ModelProto) -> _Made:
             what = f"{name!r}, which crosses between host and device, is no tensor of a type that PyTorch has"
             raise refused(members[0], what)
     ends = [[make_tensor_value_info(x, facts.types[x], None) for x in side] for side in (inputs, results)]
-    graph = make_graph(members, "part", *ends, constants)
+    graph = make_graph(members, "part", ends[0], ends[1], constants)
     opsets = [one for one in model.opset_import if one.domain != DOMAIN]
     made = make_model(graph, opset_imports=opsets, ir_version=model.ir_version)
     kinds = {facts.types[x] for x in (*inputs, *results)}
@@ -226,7 +226,7 @@ def _declared(name: str, model: onnx.ModelProto, members: Sequence[onnx.NodeProt
     found = next(x for x in (*model.graph.value_info, *model.graph.output) if x.name == name)
     if not found.type.tensor_type.HasField("shape"):
         raise refused(members[0], f"ONNX does not know how many dimensions {name!r} has, which the host computes")
-    made = type(found)(name=name + OWN_NAME)
+    made: onnx.ValueInfoProto = type(found)(name=name + OWN_NAME)
     made.type.CopyFrom(found.type)
     return made
 

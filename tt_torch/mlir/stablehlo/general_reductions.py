@@ -40,8 +40,7 @@ def reduce_by_slices(body: ir.Block, every: bool = False) -> None:
 
 def _rule(op: ir.Operation, every: bool) -> Callable[[ir.Operation], Values] | None:
     if op.name == SCATTER:
-        is_large = math.prod(attrs.ints(op, "window_dimensions")) > LARGEST_WINDOW
-        return None if is_large or (_is_max_pool_gradient(op) and not every) else _select_and_scatter
+        return None if is_large(op) or (is_max_pool_gradient(op) and not every) else _select_and_scatter
     if op.name not in (REDUCE, WINDOWS) or 0 in [n for x in op.operands for n in x.type.shape]:
         return None
     names, is_complex = combining(op), "complex<" in str(op.results[0].type)
@@ -52,7 +51,12 @@ def _rule(op: ir.Operation, every: bool) -> Callable[[ir.Operation], Values] | N
     return None if _finds_a_position(op) and not every else _reduced
 
 
-def _is_max_pool_gradient(op: ir.Operation) -> bool:
+def is_large(op: ir.Operation) -> bool:
+    """Whether a select_and_scatter has windows of too many elements for ops of the device."""
+    return math.prod(attrs.ints(op, "window_dimensions")) > LARGEST_WINDOW
+
+
+def is_max_pool_gradient(op: ir.Operation) -> bool:
     """Whether the device has ops for a select_and_scatter: it must be the gradient of a usual pool over at most two
     dimensions."""
     sizes, strides = attrs.ints(op, "window_dimensions"), attrs.ints(op, "window_strides")

@@ -13,8 +13,9 @@ import numpy as np
 from torch_mlir import ir
 
 from tt_torch.mlir.stablehlo import attrs
-from tt_torch.mlir.stablehlo.bodies import body_op
+from tt_torch.mlir.stablehlo.bodies import body_op, only_op
 from tt_torch.mlir.stablehlo.dtypes import DTYPES
+from tt_torch.mlir.stablehlo.general_reductions import is_large, is_max_pool_gradient
 from tt_torch.mlir.stablehlo.normalize import CONSTANTS, MOVES, NARROW_INTEGERS, element_name, short_name
 from tt_torch.mlir.ttir.from_stablehlo.ordering import sort_keys
 from tt_torch.mlir.types import Op, Value
@@ -106,6 +107,18 @@ def _reduce_window(op: ir.Operation) -> Options | None:
     return {"body": body, "sizes": sizes, **ways, "low": pads[::2], "high": pads[1::2]}
 
 
+def _select_and_scatter(op: ir.Operation) -> Options | None:
+    select, body = map(only_op, op.regions)
+    pads = attrs.ints(op, "padding") or [0] * 2 * len(_shape(op))
+    sizes, ones = attrs.ints(op, "window_dimensions"), [1] * len(_shape(op))
+    all_windows = prod(op.operands[1].type.shape) * prod(sizes)
+    known = select in ("GE", "GT", "LE", "LT") and body in REDUCED
+    if not known or min(pads, default=0) < 0 or 0 in _shape(op) or all_windows > LARGEST_WINDOWS:
+        return None
+    ways = {"sizes": sizes, "steps": attrs.ints(op, "window_strides") or ones, "low": pads[::2], "high": pads[1::2]}
+    return {"select": select, "body": body, **ways}
+
+
 def _convolution(op: ir.Operation) -> Options | None:
     if any(0 in x.type.shape for x in (*op.operands, *op.results)):
         return None
@@ -160,6 +173,7 @@ ROWS: dict[str, Callable[[ir.Operation], Options | None]] = {
     "reshape": lambda op: {"shape": _shape(op)},
     "reverse": _ints(dims="dimensions"),
     "scatter": _scatter,
+    "select_and_scatter": _select_and_scatter,
     "slice": _ints(begins="start_indices", ends="limit_indices", steps="strides"),
     "sort": _sort,
     "top_k": lambda op: {"k": attrs.integer(op, "k")},
@@ -169,7 +183,9 @@ ROWS: dict[str, Callable[[ir.Operation], Options | None]] = {
 
 def lacks_form(op: ir.Operation) -> bool:
     """Whether only the host can compute an op: a power of integers, unless the exponent is a constant of at least 0, a
-    scatter that combines the bits of integers, or the bits of float64 as other numbers."""
+    scatter that combines the bits of integers, the bits of float64 as other numbers, or large windows."""
+    if short_name(op) == "select_and_scatter":
+        return is_large(op) and not is_max_pool_gradient(op)
     if short_name(op) == "bitcast_convert":
         kinds = {element_name(x) for x in (*op.operands, *op.results)}
         return "f64" in kinds and len(kinds) > 1 and kinds.isdisjoint(("i64", "ui64"))
@@ -210,7 +226,7 @@ def function_of(op: ir.Operation) -> tuple[str, Options] | None:
             return "onnx_model", {"model": model, "by_reference": by_reference}
         if name not in (IN_32_BITS, NEAREST, TOWARD_ZERO):
             return None
-        reader = {"op": str(op.attributes["tt.reader"]).strip('"')} if name == IN_32_BITS else {}
+        reader = {"op": op.attributes["tt.reader"].value} if name == IN_32_BITS else {}
         return PREFIX + name.removeprefix("tt."), reader
     name = "constant" if op.name in CONSTANTS else short_name(op)
     if name not in ROWS or ("broadcast_dimensions" in op.attributes and name != "broadcast_in_dim"):
