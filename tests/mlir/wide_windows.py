@@ -1,4 +1,4 @@
-"""Random StableHLO programs of one op: a convolution, a sort, a scatter or a select_and_scatter."""
+"""Random StableHLO programs of one op: a convolution, a sort, a scatter, a gather or a select_and_scatter."""
 
 from __future__ import annotations
 
@@ -141,59 +141,97 @@ def select_and_scatter(rng: random.Random, least: int = 1) -> Program:
     return _program(op, [(shape, kind), (source, kind)], [(shape, kind)], [([], kind)])
 
 
+@dataclass(frozen=True)
+class Windows:
+    """Windows in a tensor: one for each index vector, in a tensor of index vectors of the shape `outer`."""
+
+    shape: Sequence[int]  # of the tensor
+    sizes: Sequence[int]  # of a window
+    moving: Sequence[int]  # the dimensions along which indices move the window
+    gone: Sequence[int]  # the dimensions that a window lacks
+    batch: Sequence[int]  # of the tensor, and of the index vectors
+    of_batch: Sequence[int]
+    outer: Sequence[int]
+
+    @classmethod
+    def drawn(cls, rng: random.Random) -> Windows:
+        shape = [rng.randint(2, 4) for _ in range(rng.randint(1, 3))]
+        dims = rng.sample(range(len(shape)), len(shape))
+        batch = [dims.pop()] if len(shape) > 1 and rng.random() < 0.25 else []
+        moving = dims[: rng.randint(1, len(dims))]
+        gone = sorted(d for d in dims if rng.random() < 0.5)
+        sizes = [1 if d in (*gone, *batch) else rng.randint(1, n) for d, n in enumerate(shape)]
+        outer = [rng.randint(1, 3) for _ in range(rng.randint(0, 2))]
+        of_batch = [rng.randint(0, len(outer))] if batch else []
+        for place in of_batch:
+            outer.insert(place, shape[batch[0]])
+        return cls(shape, sizes, moving, gone, batch, of_batch, outer)
+
+    def all_sizes(self, rng: random.Random) -> tuple[list[int], list[int]]:
+        """The shape of all windows together, and the dimensions in it that are those of a window."""
+        inner = [n for d, n in enumerate(self.sizes) if d not in (*self.gone, *self.batch)]
+        dims = sorted(rng.sample(range(len(self.outer) + len(inner)), len(inner)))
+        left, right = iter(self.outer), iter(inner)
+        return [next(right if d in dims else left) for d in range(len(self.outer) + len(inner))], dims
+
+    def indices(self, starts: Sequence[Sequence[int]], vector: int) -> np.ndarray:
+        return np.moveaxis(np.array(starts, np.int64).reshape(*self.outer, len(self.moving)), -1, vector)
+
+
 def scatter(rng: random.Random) -> Program:
     """Of one to three operands, with a body of several ops. No element is written twice, because the order is open."""
-    shape = [rng.randint(2, 4) for _ in range(rng.randint(1, 3))]
-    dims = rng.sample(range(len(shape)), len(shape))
-    batch = [dims.pop()] if len(shape) > 1 and rng.random() < 0.25 else []
-    moving = dims[: rng.randint(1, len(dims))]
-    gone = sorted(d for d in dims if rng.random() < 0.5)
-    sizes = [1 if d in (*gone, *batch) else rng.randint(1, n) for d, n in enumerate(shape)]
-    outer = [rng.randint(1, 3) for _ in range(rng.randint(0, 2))]
-    of_batch = [rng.randint(0, len(outer))] if batch else []
-    for place in of_batch:
-        outer.insert(place, shape[batch[0]])
-    starts = _starts(rng, shape, sizes, moving, batch, outer, of_batch)
-    vector = rng.randint(0, len(outer))
-    inner = [n for d, n in enumerate(sizes) if d not in (*gone, *batch)]
-    windows = sorted(rng.sample(range(len(outer) + len(inner)), len(inner)))
-    left, right = iter(outer), iter(inner)
-    updates = [next(right if d in windows else left) for d in range(len(outer) + len(inner))]
-    indices = np.moveaxis(np.array(starts, np.int64).reshape(*outer, len(moving)), -1, vector)
+    drawn = Windows.drawn(rng)
+    starts, vector = _starts(rng, drawn), rng.randint(0, len(drawn.outer))
+    updates, dims = drawn.all_sizes(rng)
     kinds = [rng.choice(["i32", "i64", "f32"]) for _ in range(rng.randint(1, 3))]
     numbers = (
-        f"update_window_dims = {windows}, inserted_window_dims = {gone}, input_batching_dims = {batch}, "
-        f"scatter_indices_batching_dims = {[d + (vector <= d) for d in of_batch]}, "
-        f"scatter_dims_to_operand_dims = {moving}, index_vector_dim = {vector}"
+        f"update_window_dims = {dims}, inserted_window_dims = {drawn.gone}, input_batching_dims = {drawn.batch}, "
+        f"scatter_indices_batching_dims = {[d + (vector <= d) for d in drawn.of_batch]}, "
+        f"scatter_dims_to_operand_dims = {drawn.moving}, index_vector_dim = {vector}"
     )
     options = f"scatter_dimension_numbers = #stablehlo.scatter<{numbers}>, unique_indices = true"
-    return _scatter_of(kinds, shape, updates, indices, options, _scalars(rng, kinds))
+    return _scatter_of(kinds, drawn.shape, updates, drawn.indices(starts, vector), options, _scalars(rng, kinds))
 
 
-def _starts(
-    rng: random.Random,
-    shape: Sequence[int],
-    sizes: Sequence[int],
-    moving: Sequence[int],
-    batch: Sequence[int],
-    outer: Sequence[int],
-    of_batch: Sequence[int],
-) -> list[list[int]]:
+def gather(rng: random.Random) -> Program:
+    """Windows may begin anywhere, and are moved inside."""
+    drawn = Windows.drawn(rng)
+    starts = [[rng.randint(-2, 5) for _ in drawn.moving] for _ in np.ndindex(*drawn.outer)]
+    vector, kind = rng.randint(0, len(drawn.outer)), rng.choice(["i32", "i64", "f32"])
+    result, dims = drawn.all_sizes(rng)
+    numbers = (
+        f"offset_dims = {dims}, collapsed_slice_dims = {drawn.gone}, operand_batching_dims = {drawn.batch}, "
+        f"start_indices_batching_dims = {[d + (vector <= d) for d in drawn.of_batch]}, "
+        f"start_index_map = {drawn.moving}, index_vector_dim = {vector}"
+    )
+    indices = drawn.indices(starts, vector)
+    x, of_indices, made = _tensor(drawn.shape, kind), _tensor(indices.shape, "i64"), _tensor(result, kind)
+    text = f"""func.func @main(%x: {x}) -> {made} {{
+%i = stablehlo.constant dense<{indices.tolist()}> : {of_indices}
+%r = "stablehlo.gather"(%x, %i) <{{dimension_numbers = #stablehlo.gather<{numbers}>,
+  slice_sizes = array<i64: {", ".join(map(str, drawn.sizes))}>}}> : ({x}, {of_indices}) -> {made}
+return %r : {made}
+}}"""
+    return Program(text, [(drawn.shape, kind)], text)
+
+
+def _starts(rng: random.Random, drawn: Windows) -> list[list[int]]:
     """Where the windows start. Windows that would write an element again are outside."""
-    written = np.zeros(shape, bool)
-    made = []
-    for place in np.ndindex(*outer):
-        ends = [(-1, n) if rng.random() < 0.2 else (0, n - size) for n, size in zip(shape, sizes, strict=True)]
+    written, made = np.zeros(drawn.shape, bool), []
+    forms = list(zip(drawn.shape, drawn.sizes, strict=True))
+    for place in np.ndindex(*drawn.outer):
+        ends = [(-1, n) if rng.random() < 0.2 else (0, n - size) for n, size in forms]
         start = [rng.randint(*each) for each in ends]
-        for d in range(len(shape)):
-            start[d] = start[d] if d in moving else place[of_batch[0]] if d in batch else 0
-        window = tuple(slice(first, first + n) for first, n in zip(start, sizes, strict=True))
-        inside = all(0 <= first <= n - size for first, n, size in zip(start, shape, sizes, strict=True))
+        for d in range(len(start)):
+            at_batch = place[drawn.of_batch[0]] if d in drawn.batch else 0
+            start[d] = start[d] if d in drawn.moving else at_batch
+        window = tuple(slice(first, first + size) for first, (_, size) in zip(start, forms, strict=True))
+        inside = all(0 <= first <= n - size for first, (n, size) in zip(start, forms, strict=True))
         if not inside or written[window].any():
-            start = [-5] * len(shape)
+            start = [-5] * len(start)
         else:
             written[window] = True
-        made.append([start[d] for d in moving])
+        made.append([start[d] for d in drawn.moving])
     return made
 
 
@@ -235,9 +273,8 @@ def _scatter_of(
     given = ", ".join(f"{name}: {text}" for name, text in zip(names, texts, strict=True))
     arguments = ", ".join(f"%{letter}{i}: tensor<{kind}>" for letter in "au" for i, kind in enumerate(kinds))
     made, operands = ", ".join(texts[:count]), ", ".join([*names[:count], "%i", *names[count:]])
-    values = indices.tolist() if indices.size else ""
     text = f"""func.func @main({given}) -> ({made}) {{
-%i = stablehlo.constant dense<{values}> : {of_indices}
+%i = stablehlo.constant dense<{indices.tolist()}> : {of_indices}
 %r:{count} = "stablehlo.scatter"({operands}) ({{
 ^bb0({arguments}):
 {body}
@@ -249,5 +286,5 @@ return {", ".join(f"%r#{i}" for i in range(count))} : {made}
 
 KINDS: dict[str, Callable[[random.Random], Program]] = {
     "convolution": convolution, "sort": sort, "select_and_scatter": select_and_scatter, "scatter": scatter,
-    "large windows": partial(select_and_scatter, least=129),
+    "gather": gather, "large windows": partial(select_and_scatter, least=129),
 }  # fmt: skip

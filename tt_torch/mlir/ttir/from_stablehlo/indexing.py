@@ -128,6 +128,8 @@ def _along_one(op: Op, batching: dict[int, int]) -> tuple[Value, int] | None:
     one_each = all(math.prod(shape(part)) == math.prod(size) for part in parts)
     if not one_each or len(parts) != len(mapped) or any(own != d for d, own in batching.items()):
         return None
+    if {*mapped, *batching} != {*range(rank)}:  # a dimension without an index is read at 0
+        return None
     found = [(part, d) for part, d in zip(parts, mapped, strict=True) if not _is_position(part, d)]
     if len(found) != 1:
         return None
