@@ -15,7 +15,7 @@ from tt_torch.tools.cli import app
 
 PAGE = Path(__file__).parents[2] / "docs" / "onnx_tests.md"
 # At least this share of the sampled tests with types of TTNN must be right. The page has the share of all such tests.
-RIGHT_IN_SAMPLE = 0.85
+RIGHT_IN_SAMPLE = 0.95
 
 
 def run(*arguments: str) -> None:
@@ -25,15 +25,15 @@ def run(*arguments: str) -> None:
 
 @pytest.mark.slow
 def test_a_right_and_two_refused_tests(tmp_path: Path) -> None:
-    """The sizes of Reshape become constants. TTNN has no strings, and there is no rule for ImageDecoder."""
+    """The sizes of Reshape become constants. TTNN has no strings, and there is no rule for Gradient."""
     output = tmp_path / "onnx.jsonl"
-    keys = "^node/(reshape_reordered_all_dims|string_concat|image_decoder_decode_bmp_rgb)$"
+    keys = "^(node/(reshape_reordered_all_dims|string_concat)|simple/gradient_of_add)$"
     run("onnx", "-k", keys, "-o", str(output))
     got = {record["key"]: record for record in read(output)}
     assert {key: (r["dtype"], r["verdict"], r.get("error", "")) for key, r in got.items()} == {
         "node/reshape_reordered_all_dims": (onnx_tests.HELD, "match", ""),
         "node/string_concat": ("string", "refused", "CompileError"),
-        "node/image_decoder_decode_bmp_rgb": (onnx_tests.HELD, "refused", "UnsupportedOpError"),
+        "simple/gradient_of_add": (onnx_tests.HELD, "refused", "UnsupportedOpError"),
     }
     assert got["node/reshape_reordered_all_dims"]["constants"] == ["shape"]
     run("docs", str(output), "-o", str(tmp_path))
