@@ -79,7 +79,10 @@ class Chips(LocalTensorMode):
         if varies and is_exchange and not self._disable and self.hosts:
             return self.exchange(func, args, kwargs or {})
         if self._disable or func.namespace == "device_mesh" or varies:
-            return super().__torch_dispatch__(func, types, args, kwargs)
+            made = super().__torch_dispatch__(func, types, args, kwargs)
+            if varies and schema(func)._is_view_op():
+                _keep_alive(args[0], tree_leaves(made))
+            return made
         if _local_tensor._check_for_subclass(leaves):
             return NotImplemented
         if is_exchange and schema(func).name in NOTHING_TO_DO:
@@ -173,6 +176,12 @@ class Chips(LocalTensorMode):
 
 
 part_of_graphs(Chips.__torch_dispatch__)
+
+
+def _keep_alive(x: Any, views: Sequence[Any]) -> None:
+    """Keeps a tensor while a view of it is alive. Otherwise `moved_views` would forget that its memory is a copy."""
+    for view in views:
+        view.tt_viewed = x
 
 
 def require_equal_parts(shape: Sequence[int], dim: int, count: int) -> None:
