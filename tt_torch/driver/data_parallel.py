@@ -17,14 +17,16 @@ import torch
 from torch.fx import GraphModule
 
 from tt_torch.config import BackendOptions
-from tt_torch.driver.overlaps import refusing_overlaps
+from tt_torch.driver.overlaps import eager_if_overlapping
 from tt_torch.driver.shards import refuse_calls_of_graphs, without_host
+from tt_torch.dynamo.eager_views import EagerViews
 from tt_torch.dynamo.interface import source
 from tt_torch.dynamo.mesh_ops import AXES
 from tt_torch.dynamo.passes.rewriting import copied
 from tt_torch.dynamo.types import Argument, Function
 from tt_torch.errors import ConfigError, ShardingError
 from tt_torch.torch_private.aot import backward_ahead_of_time, is_weight
+from tt_torch.torch_private.tensors import storage_of
 
 
 def compile_data_parallel(
@@ -38,23 +40,27 @@ def compile_data_parallel(
     from tt_torch.torch_private import one_process as door  # it imports much of torch.distributed
 
     config = without_host(options.compiler_config)
-    chips, gm = math.prod(config.mesh_shape), copied(gm)
+    chips, captured, gm = math.prod(config.mesh_shape), gm, copied(gm)
     if chips == 1:
         raise ConfigError("mesh_shape", config.mesh_shape, "a mesh of several chips with automatic_parallelization")
     refuse_calls_of_graphs(gm.graph)
     split = _with_the_batch(gm, examples, chips)
+    views = EagerViews(gm, storage_of)
     for i, node in enumerate(gm.graph.find_nodes(op="placeholder")):
         node.meta[AXES] = frozenset((0, 1) if i in split else ())
+
+    def of_chips(i: int, x: Argument) -> Argument:
+        return door.of_whole(x, chips) if i in split else x
 
     def build(inputs: Sequence[object]) -> Function:
         parts = [door.first_part(x, chips) if i in split else door.of_first_chip(x) for i, x in enumerate(inputs)]
         run = aot(gm, parts, config, options)
-        return lambda *given: run(*(door.of_whole(x, chips) if i in split else x for i, x in enumerate(given)))
+        return views.after(lambda *given: run(*(of_chips(i, x) for i, x in enumerate(given))))
 
     with door.row_of(chips, examples[split[0]].device.type) as row:  # type: ignore[attr-defined]
         _put_on_mesh(gm, split, door, row)
         with door.as_one_chip(), backward_ahead_of_time():
-            return refusing_overlaps(gm, examples, build)
+            return eager_if_overlapping(captured, examples, build, options.compiler_config.fallback)
 
 
 def _with_the_batch(gm: GraphModule, examples: Sequence[object], chips: int) -> list[int]:

@@ -85,32 +85,38 @@ def once_per_overlap(gm: GraphModule, examples: Sequence[object], build: Build, 
     return run
 
 
-def refusing_overlaps(
+def eager_if_overlapping(
     gm: GraphModule,
     examples: Sequence[Any],
     build: Callable[[Sequence[Any]], Function],
+    fallback: str,
     memory: Callable[[Any], object] = lambda x: x,
 ) -> Function:
     """The function that `build` makes of a captured graph for several chips.
 
-    If the graph writes to inputs, a call in which two inputs overlap raises MeshError. `memory` gives the part of an
-    input that the first chip has.
+    If the graph writes to inputs, eager PyTorch runs it in a call in which two inputs overlap. If `fallback` is
+    "error", such a call raises MeshError. `memory` gives the part of an input that the first chip has.
     """
     context, names = TracingContext.get(), [source(node) for node in gm.graph.find_nodes(op="placeholder")]
     context.fw_metadata = None  # of another graph, or of none
     together = {i for group in overlapping([*map(memory, examples)]) for i in group.positions}
     apart = [_copy(x) if i in together else x for i, x in enumerate(examples)]  # AOTAutograd has no rule for chips
-    run = build(apart)
+    run, eager = build(apart), list[Function]()
     metadata = context.fw_metadata
     if metadata is None or not writes_to_inputs(metadata):
         return run
 
     def call(*inputs: Argument) -> Result:
-        if found := overlapping([*map(memory, inputs)]):
-            those = ", ".join(names[i] for i in found[0].positions)
-            what = f"a graph for several chips writes to its inputs, of which these overlap in memory: {those}"
+        found = overlapping([*map(memory, inputs)])
+        if not found:
+            return run(*inputs)
+        those = ", ".join(names[i] for i in found[0].positions)
+        what = f"a graph for several chips writes to its inputs, of which these overlap in memory: {those}"
+        if fallback == "error":
             raise MeshError(f"{what}; pass copies, such as x.clone(), or make the views in the graph")
-        return run(*inputs)
+        if not eager:
+            eager.append(wholly_on_host(gm, what))
+        return eager[0](*inputs)
 
     return call
 

@@ -16,8 +16,10 @@ from torch.fx import Graph, GraphModule, Node
 from tt_torch.config import BackendOptions, CompileDepth, CompilerConfig
 from tt_torch.driver.devices import Device
 from tt_torch.driver.executor import CompiledProgram, Executor
-from tt_torch.driver.overlaps import refusing_overlaps
+from tt_torch.driver.overlaps import eager_if_overlapping
 from tt_torch.dynamo.decompositions.random import draw_for_one_chip
+from tt_torch.dynamo.eager_views import EagerViews
+from tt_torch.dynamo.input_forms import without_form_changes
 from tt_torch.dynamo.mesh_ops import ALWAYS, AXES
 from tt_torch.dynamo.passes.rewriting import copied, user_line
 from tt_torch.dynamo.types import Argument, Function, Result
@@ -68,19 +70,22 @@ def compile_sharded(
     `aot` compiles a graph for examples of its inputs, a configuration and options. Raises MeshError for DTensors of
     several meshes, and for a call with a tensor that lies on the chips in another way.
     """
-    door, gm = one_process(), copied(gm)
+    door, captured = one_process(), gm
+    gm = without_form_changes(copied(gm))
     on_mesh = _for_mesh(options, _mesh_of(examples))
     refuse_calls_of_graphs(gm.graph)
     _refuse_mixed(gm.graph)
+    views = EagerViews(gm, door.memory_of)
     _in_memory_of_their_own(gm)
     for node, x in zip(gm.graph.find_nodes(op="placeholder"), examples, strict=True):
         node.meta[AXES] = door.axes_of(x)
 
     def build(parts: Sequence[object]) -> Function:
-        return aot(gm, parts, on_mesh.compiler_config, on_mesh)
+        return views.after(aot(gm, parts, on_mesh.compiler_config, on_mesh))
 
     with door.as_one_chip():
-        run = refusing_overlaps(gm, [door.of_first_chip(x) for x in examples], build, door.written_with)
+        parts, fallback = [door.of_first_chip(x) for x in examples], options.compiler_config.fallback
+        run = eager_if_overlapping(captured, parts, build, fallback, door.written_with)
     expected = [_placement(x) for x in examples]
 
     def call(*inputs: Argument) -> Result:

@@ -22,7 +22,7 @@ from tt_torch.errors import CollectiveError, MeshError
 from tt_torch.torch_private.chips import parts_of
 from tt_torch.torch_private.marks import part_of_graphs
 from tt_torch.torch_private.ops import OpOverload, schema, written
-from tt_torch.torch_private.tensors import root_of
+from tt_torch.torch_private.tensors import root_of, storage_of
 from tt_torch.torch_private.trees import tree_leaves
 
 
@@ -56,6 +56,15 @@ def written_with(x: Any) -> Any:
         root = _root_of(x)
         x = (x if _memory(root._local_tensor) == _memory(x._local_tensor) else root)._local_tensor
     return ((isinstance(x, torch.Tensor) and parts_of(x)) or [x])[0]
+
+
+def memory_of(x: torch.Tensor) -> int:
+    """A number for the memory that has the elements of a tensor. For a view that is a copy, and for views of this copy,
+    it is that of the tensor of which the copy is a view."""
+    x = x._local_tensor if isinstance(x, DTensor) else x
+    while _copies and (moved := next((view for view in _moved if view.memory == _memory(x)), None)):
+        x = moved.args[0]._local_tensor
+    return storage_of((parts_of(x) or [x])[0])
 
 
 def before_reshape(op: OpOverload, x: DTensor) -> None:

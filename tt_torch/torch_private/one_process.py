@@ -67,7 +67,7 @@ from tt_torch.torch_private.chips import (
 from tt_torch.torch_private.distributed import set_one_process
 from tt_torch.torch_private.hosts import Hosts, meet
 from tt_torch.torch_private.marks import part_of_graphs
-from tt_torch.torch_private.moved_views import written_with
+from tt_torch.torch_private.moved_views import memory_of, written_with
 from tt_torch.torch_private.ops import schema
 from tt_torch.torch_private.sharded_norms import local
 from tt_torch.torch_private.split_weights import deferred, distributed, parts_of_chips, sharding_of
@@ -83,6 +83,7 @@ __all__ = [
     "deferred",
     "distributed",
     "hosts",
+    "memory_of",
     "of_parts",
     "of_whole",
     "parts_of",

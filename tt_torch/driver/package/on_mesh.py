@@ -6,7 +6,7 @@ it needs no mesh of PyTorch when it is loaded.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 import torch
@@ -73,7 +73,9 @@ def on_mesh(
     given = _shardings_of_inputs(programs[MAIN], [traced[i - tokens] for i in old.inputs])
     of_written = dict(zip((i - tokens for i in old.inputs), given, strict=False))
     made_of = [of_written.get(i, REPLICATED) for i in manifest.written] + [_of_output(node) for node in outputs]
-    forms = {MAIN: (given, dict(zip(places, made_of, strict=False))), CHECK: ([given[i] for i in manifest.checked], {})}
+    unread = set(places[len(made_of) : len(places) - len(manifest.checks)])  # what views of several results need
+    made_in = dict(zip(places, made_of, strict=False))
+    forms = {MAIN: (given, made_in, unread), CHECK: ([given[i] for i in manifest.checked], {}, set[int]())}
     split = {x.name for x in tensors_among(inputs) if _is_dtensor(x.tensor)}
     weights = {n: replace(x, device=torch.device("cpu")) if n in split else x for n, x in manifest.weights.items()}
     interface = replace(
@@ -91,15 +93,19 @@ def on_mesh(
 
 
 def _placed(
-    form: ProgramForm, executor: Executor, given: Sequence[Sharding], made: Mapping[int, Sharding]
+    form: ProgramForm,
+    executor: Executor,
+    given: Sequence[Sharding],
+    made: Mapping[int, Sharding],
+    unread: Collection[int],
 ) -> ProgramForm:
     """The form of a program with the shardings of its inputs and results. Raises PackagingError for a result that
-    differs from chip to chip in another way."""
+    differs from chip to chip in another way, unless nobody reads it."""
     assert isinstance(executor, MeshExecutor)
     mesh = Binary(executor.binary).programs[0].mesh_shape
     results = [made.get(i, REPLICATED) for i in range(len(form.output_dtypes))]
     for i, reasons in executor.each.items():
-        if any(mesh[axis] > 1 and results[i][axis] is None for _, axis in reasons):
+        if i not in unread and any(mesh[axis] > 1 and results[i][axis] is None for _, axis in reasons):
             raise PackagingError(f"a result {PER_CHIP}")
     rest = [REPLICATED] * (len(form.kinds) - len(given))  # seeds and constants
     return replace(form, output_strides=None, shardings=([*given, *rest], results))
