@@ -118,6 +118,16 @@ def test_views_of_a_split_batch(form: Callable[[Any], Any]) -> None:
     torch.testing.assert_close([*whole(found), given], [*whole(form(x)), x])
 
 
+def test_a_write_through_a_flat_view_of_a_split_batch() -> None:
+    def write(x: Any) -> Any:
+        x.flatten().add_(1)
+        return x + 1
+
+    x, given = numbers(), numbers()
+    found = torch.compile(write, backend="tt", options=DATA_PARALLEL)(given)
+    torch.testing.assert_close([found, given], [write(x), x])
+
+
 def test_a_view_is_one_for_autograd() -> None:
     x = distribute_tensor(numbers(), init_device_mesh("tt", (2, 2)), [Shard(0), Shard(1)]).requires_grad_()
     v, w, _ = torch.compile(lambda x: (x[1], x.detach()[1], x * 2), backend="tt")(x)

@@ -94,6 +94,7 @@ def _put_on_mesh(gm: GraphModule, split: Sequence[int], door: ModuleType, mesh: 
         if isinstance(node.meta.get("example_value"), torch.Tensor):
             with gm.graph.inserting_after(node):
                 new = gm.graph.call_function(on_chips if i in split else on_each_chip, (node,))
+            new.meta = dict(node.meta)  # passes find out with it that a view of a DTensor is a view of the input
             node.replace_all_uses_with(new, lambda user, new=new: user is not new)
     (output,) = gm.graph.find_nodes(op="output")
     with gm.graph.inserting_before(output):
