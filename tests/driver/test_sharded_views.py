@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 import torch.distributed as dist
+from torch._dynamo.exc import BackendCompilerFailed
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
 
@@ -136,6 +137,33 @@ def test_a_view_is_one_for_autograd() -> None:
     right = torch.zeros(8, 8)
     right[1] = 2 * numbers()[1]
     torch.testing.assert_close(whole(x.grad), [right])
+
+
+def gradient(write: Callable[[Any, Any], Any], x: Any, w: Any) -> list[torch.Tensor]:
+    w.requires_grad_()
+    y = x.requires_grad_() * 2
+    made = write(y, w)
+    total = (made * made.detach()).sum() + (y * 3).sum()
+    (total.full_tensor() if isinstance(total, DTensor) else total).backward()
+    return whole([x.grad, w.grad])
+
+
+@pytest.mark.parametrize("split", SPLITS[:2], ids=str)
+def test_gradients_of_written_inputs(split: list[Any]) -> None:
+    """They were the gradients of the old values, without a message."""
+
+    def write(y: Any, w: Any) -> Any:
+        y.add_(y.sum())
+        y[1].mul_(w[0])
+        return y.clone()
+
+    mesh = init_device_mesh("tt", (2, 2))
+    given = [distribute_tensor(x, mesh, split) for x in (numbers(), numbers() + 1)]
+    found = gradient(torch.compile(write, backend="tt"), *given)
+    torch.testing.assert_close(found, gradient(write, numbers(), numbers() + 1))
+    strict = torch.compile(write, backend="tt", options={"fallback": "error"})
+    with pytest.raises(BackendCompilerFailed, match=r"MeshError: .* whose new value has gradients"):
+        gradient(strict, *(distribute_tensor(x, mesh, split) for x in (numbers(), numbers())))
 
 
 def test_a_package_with_parts_of_one_value(tmp_path: Any) -> None:

@@ -17,8 +17,9 @@ from tt_torch.config import BackendOptions, CompileDepth, CompilerConfig
 from tt_torch.driver.devices import Device
 from tt_torch.driver.executor import CompiledProgram, Executor
 from tt_torch.driver.overlaps import eager_if_overlapping
+from tt_torch.driver.partition import wholly_on_host
 from tt_torch.dynamo.decompositions.random import draw_for_one_chip
-from tt_torch.dynamo.eager_views import EagerViews
+from tt_torch.dynamo.eager_views import EagerViews, gets_gradients
 from tt_torch.dynamo.input_forms import without_form_changes
 from tt_torch.dynamo.mesh_ops import ALWAYS, AXES
 from tt_torch.dynamo.passes.rewriting import copied, user_line
@@ -29,6 +30,9 @@ from tt_torch.torch_private.distributed import one_process
 from tt_torch.torch_private.ops import HigherOrderOperator
 
 Mesh = tuple[int, int]
+WITH_GRADIENTS = (
+    "the graph writes to an input, whose new value has gradients, and PyTorch's capture of DTensors has none for it"
+)
 
 
 def has_shards(inputs: Sequence[object]) -> bool:
@@ -75,6 +79,10 @@ def compile_sharded(
     on_mesh = _for_mesh(options, _mesh_of(examples))
     refuse_calls_of_graphs(gm.graph)
     _refuse_mixed(gm.graph)
+    if gets_gradients(captured, door.memory_of):
+        if options.compiler_config.fallback == "error":
+            raise MeshError(f"{WITH_GRADIENTS}; compute another tensor, or use fallback='host'")
+        return wholly_on_host(captured, WITH_GRADIENTS)
     views = EagerViews(gm, door.memory_of)
     _in_memory_of_their_own(gm)
     for node, x in zip(gm.graph.find_nodes(op="placeholder"), examples, strict=True):

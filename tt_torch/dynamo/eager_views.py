@@ -95,6 +95,14 @@ def _without_gradients(view: Node) -> Node:
     return new
 
 
+def gets_gradients(gm: GraphModule, memory: Memory) -> bool:
+    """Whether a captured graph writes to an input, and its new value has gradients."""
+    inputs = [x for node in gm.graph.find_nodes(op="placeholder") for x in examples(node)]
+    found = {memory(x) for x in inputs if x.requires_grad and not x.is_leaf}
+    written = [x for node in gm.graph.nodes if found for target in written_by(node) for x in examples(target)]
+    return not found.isdisjoint(map(memory, written))
+
+
 class _InGradModes(Interpreter):
     """Makes views that require gradients only where the examples do: a view made in `no_grad` mode does not."""
 
