@@ -201,6 +201,21 @@ def test_views_without_elements(compiled):
         torch.testing.assert_close([*map(whole, found)], [*views(x)])
 
 
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_squeeze_of_a_dimension_that_one_chip_has(compiled):
+    """PyTorch refuses it if an axis of one chip splits the dimension."""
+
+    def squeezes(x):
+        y = x.squeeze()
+        x.squeeze(0).add_(1)
+        return y, x.squeeze((0, 1)), torch.cov(x[:, 0])
+
+    x = torch.arange(4.0).reshape(1, 1, 4)
+    given = distribute_tensor(x.clone(), init_device_mesh("tt", (1, 2)), [Shard(0), Shard(2)])
+    found = (torch.compile(squeezes, backend="tt") if compiled else squeezes)(given)
+    torch.testing.assert_close([*map(whole, found), whole(given)], [*squeezes(x), x], equal_nan=True)
+
+
 def test_python_numbers_are_those_of_the_whole_tensor():
     x, mesh = torch.tensor([[9, 1, 4, 8, 0, 4, 0, 4]] * 4), init_device_mesh("tt", (2, 2))
     for split in ([Shard(0), Shard(1)], [Shard(1), Replicate()]):

@@ -56,6 +56,7 @@ ATTENTION = (
     aten._scaled_dot_product_flash_attention_for_cpu_backward.default,
 )
 VIEWS = (aten.view.default, aten._unsafe_view.default, aten.reshape.default, aten.view_copy.default)
+SQUEEZES = (aten.squeeze.default, aten.squeeze.dim, aten.squeeze.dims)
 CONVOLUTIONS = (aten.convolution.default, aten.convolution_backward.default)
 # PyTorch's rules divide by the number of elements that a chip has. The whole tensor's number would be right.
 LOSS_GRADIENTS = [
@@ -177,7 +178,7 @@ def _whole_without_rule(of: Any) -> Callable[..., Any]:
 
 def _without_its_rule(op: OpOverload, args: Any, kwargs: Any, asked: OpSchema) -> Any:
     """The sharding of an op whose rule fails, or its result. None for an op that may not be computed otherwise."""
-    if op in (*VIEWS, aten.unbind.int):
+    if op in (*VIEWS, *SQUEEZES, aten.unbind.int):
         return _of_a_whole_tensor(asked)
     if op is aten.bmm.default and _split_alike(asked):
         return _of_equal_parts(asked)
