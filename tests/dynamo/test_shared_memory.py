@@ -302,3 +302,16 @@ def test_views_between_a_result_and_its_memory_are_made_once(name: str) -> None:
         return [*found, *(y.detach() for y in results), x.grad]
 
     torch.testing.assert_close(seen(torch.compile(MADE[name], backend=tt_torch.backend)), seen(MADE[name]))
+
+
+@pytest.mark.filterwarnings("ignore:the graph breaks")
+def test_a_tensor_with_two_names_is_one_tensor_behind_a_break() -> None:
+    def run(x: torch.Tensor) -> list[object]:
+        first = x * 2
+        second = first.squeeze_().neg_()
+        torch._dynamo.graph_break()
+        second.unsqueeze_(2)
+        return [first, first is second]
+
+    x = torch.arange(6.0).view(1, 2, 3)
+    torch.testing.assert_close(torch.compile(run, backend=tt_torch.backend)(x), run(x))

@@ -88,7 +88,25 @@ def memory_as_in_eager(gm: GraphModule, run: Function) -> Function:
     """
     if isinstance(getattr(run, "__self__", None), GraphModule):
         return run
-    return _in_strides_of_eager(gm, _share_strided(gm, run))
+    return _same_once(gm, _in_strides_of_eager(gm, _share_strided(gm, run)))
+
+
+def _same_once(gm: GraphModule, run: Function) -> Function:
+    """`run`, with one tensor for the results that are one tensor in eager, such as `y` and `y.neg_()`. If Python runs
+    the next line, `y.squeeze_()`, it changes the form of both."""
+    examples = {i: id(x) for i, x in _results(gm).items()}
+    first = {x: i for i, x in reversed(examples.items())}
+    again = {i: first[x] for i, x in examples.items() if first[x] != i}
+    if not again:
+        return run
+
+    def call(*inputs: Argument) -> tuple[Result, ...]:
+        results = list(run(*inputs))
+        for i, one in again.items():
+            results[i] = results[one]
+        return tuple(results)
+
+    return call
 
 
 def _share_strided(gm: GraphModule, run: Function) -> Function:

@@ -22,6 +22,20 @@ def _wide(x: Tensor) -> Tensor:
     return x.to(torch.float32) if x.dtype in NARROW else x
 
 
+@decomposes(aten.deg2rad.default)
+@pw_cast_for_int_to_real
+def deg2rad(x: Tensor) -> Tensor:
+    """One product, as in eager. torch-mlir would multiply and divide, which rounds twice."""
+    return x * (math.pi / 180)
+
+
+@decomposes(aten.rad2deg.default)
+@pw_cast_for_int_to_real
+def rad2deg(x: Tensor) -> Tensor:
+    """One product, as in eager."""
+    return x * (180 / math.pi)
+
+
 @decomposes(aten.sinh.default)
 @pw_cast_for_int_to_real
 @pw_cast_for_opmath
