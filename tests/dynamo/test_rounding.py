@@ -173,3 +173,17 @@ def test_more_elements_than_a_narrow_float_can_count(name: str, dtype: torch.dty
     x = torch.rand(MANY // 50, 50).to(dtype)
     got = torch.compile(MEANS[name], backend=tt_torch.backend, options=OPTIONS, dynamic=False)(x)
     torch.testing.assert_close(got, MEANS[name](x), rtol=2 * torch.finfo(dtype).eps, atol=1e-7)
+
+
+def test_gradients_of_a_layer_norm_of_more_elements_than_float16_can_count() -> None:
+    def gradient(norm: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
+        x = (torch.arange(float(MANY)) % 2 * 2 - 1).half().requires_grad_()
+        (norm(x).float() * torch.linspace(-1, 1, MANY)).sum().backward()
+        assert x.grad is not None
+        return x.grad
+
+    def norm(x: torch.Tensor) -> torch.Tensor:
+        return F.layer_norm(x, (MANY,))
+
+    got = gradient(torch.compile(norm, backend=tt_torch.backend, options=OPTIONS))
+    torch.testing.assert_close(got, gradient(norm), rtol=2**-8, atol=1e-5)  # the deviation is rounded to float16

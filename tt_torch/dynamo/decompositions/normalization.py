@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from types import NotImplementedType
 
@@ -19,7 +20,11 @@ def layer_norm(
     x: Tensor, shape: Sequence[int], weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> tuple[Tensor, Tensor, Tensor] | NotImplementedType:
     """Layer norm over several dimensions. They become one dimension, because the device has an op for layer norm over
-    one dimension."""
+    one dimension. Over more elements than float16 can count, it is computed in float32."""
+    if x.dtype is torch.float16 and math.prod(shape) > torch.finfo(x.dtype).max:
+        scale, shift = (v if v is None else v.to(torch.float32) for v in (weight, bias))
+        result, mean, reciprocal = aten.native_layer_norm(x.to(torch.float32), shape, scale, shift, eps)
+        return result.to(x.dtype), mean.to(x.dtype), reciprocal.to(x.dtype)
     if len(shape) == 1:
         return NotImplemented
     elements = x.flatten(-len(shape))
