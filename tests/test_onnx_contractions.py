@@ -86,6 +86,19 @@ def test_group_normalization(rank: int) -> None:
     compared(nodes, {"x": x}, results=["1", "3"])
 
 
+def test_means_of_more_elements_than_float16_can_count() -> None:
+    x = np.tile(np.float16([-1, 0, 1, 2]), 17_500).reshape(1, 1, 280, 250)
+    nodes = [
+        node("ReduceMean", ["x"], ["mean"], keepdims=0),
+        node("LayerNormalization", ["x", "x"], ["norm"], axis=1),
+        node("GlobalAveragePool", ["x"], ["pooled"]),
+    ]
+    mean, norm, pooled = compile_onnx(model_of(nodes, {"x": x}, ["mean", "norm", "pooled"]))(torch.from_numpy(x))
+    assert mean == 0.5 and (pooled == 0.5).all()
+    wide = x.astype("float32")
+    np.testing.assert_allclose(norm.numpy(), (wide - 0.5) / wide.std() * wide, rtol=2e-3, atol=2e-3)
+
+
 @pytest.mark.parametrize(
     "form",
     [

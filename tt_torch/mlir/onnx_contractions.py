@@ -1,5 +1,5 @@
 """Nodes of ONNX models that contract or normalize: Einsum, ConvTranspose and GroupNormalization, in the forms that
-torch-mlir refuses."""
+torch-mlir refuses, and means of many elements of float16, which it makes zero."""
 
 from __future__ import annotations
 
@@ -36,6 +36,22 @@ def _group_normalization(nodes: Nodes) -> bool:
     channels = nodes.constant([shape[1], *[1] * (len(shape) - FIRST)])
     scaled = nodes.op("Mul", whole, nodes.op("Reshape", scale, channels))
     return nodes.done(nodes.op("Add", scaled, nodes.op("Reshape", bias, channels)))
+
+
+def _mean_in_float32(nodes: Nodes) -> bool:
+    """A mean, or a norm, of more elements than float16 can count. torch-mlir would divide by an infinite number."""
+    from onnx import TensorProto
+    from onnx.helper import make_node
+
+    x, types = nodes.node.input[0], nodes.facts.types
+    if types[x] != TensorProto.FLOAT16 or prod(nodes.facts.shapes[x]) <= np.finfo(np.float16).max:
+        return False
+    halves = {name for name in nodes.node.input if types.get(name) == TensorProto.FLOAT16}
+    operands = [nodes.cast(name, TensorProto.FLOAT) if name in halves else name for name in nodes.node.input]
+    wide = f"{nodes.result}/wide"
+    results = [wide, *nodes.node.output[1:]]
+    nodes.made.append(make_node(nodes.node.op_type, operands, results, nodes.node.name, **nodes.given))
+    return nodes.done(nodes.cast(wide, TensorProto.FLOAT16))
 
 
 def _transposed_convolution(nodes: Nodes) -> bool:
@@ -145,4 +161,6 @@ CONTRACTIONS: dict[str, Callable[[Nodes], bool]] = {
     "ConvTranspose": _transposed_convolution,
     "Einsum": _einsum,
     "GroupNormalization": _group_normalization,
+    "LayerNormalization": _mean_in_float32,
+    "ReduceMean": _mean_in_float32,
 }
