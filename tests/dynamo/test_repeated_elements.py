@@ -138,3 +138,19 @@ def test_a_later_change_of_shape_is_not_seen_before(
         (*torch.compile(function, backend="tt", dynamic=dynamic)(x), x), (*function(y), y), strict=True
     ):
         assert got.shape == expected.shape and torch.equal(got, expected)
+
+
+@pytest.mark.parametrize("dim", [0, 2, -1, -2])
+def test_windows_that_have_each_element_once_keep_the_signs_of_zeros(dim: int) -> None:
+    """A sum with zeros would make 0.0 of -0.0, in a write as well as in a gradient."""
+
+    def write(x: torch.Tensor) -> torch.Tensor:
+        return x.unfold(dim, 2, 2).mul_(2)
+
+    def gradient(x: torch.Tensor) -> torch.Tensor:
+        return torch.autograd.grad((x.unfold(dim, 2, 2) * -torch.zeros(2)).sum(), x)[0]
+
+    for function in (write, gradient):
+        memory = [torch.full((2, 4, 2, 6), -0.0).transpose(1, 3).requires_grad_(function is gradient) for _ in range(2)]
+        got, expected = torch.compile(function, backend=tt_torch.backend)(memory[0]), function(memory[1])
+        assert torch.equal(got.signbit(), expected.signbit()) and torch.equal(memory[0].signbit(), memory[1].signbit())

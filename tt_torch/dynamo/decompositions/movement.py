@@ -49,9 +49,13 @@ def select_scatter(x: Tensor, source: Tensor, dim: int, index: int) -> Tensor:
 
 @decomposes(aten.unfold_backward.default)
 def unfold_backward(gradient: Tensor, input_size: Sequence[int], dim: int, size: int, step: int) -> Tensor:
-    """PyTorch's own, which forgets that a scalar may have a window of nothing."""
+    """PyTorch's own, which forgets that a scalar may have a window of nothing. It also adds to zeros, which makes 0.0
+    of -0.0. Windows that have each element once only change the order, so nothing is added."""
     if not input_size and not size:
         return torch.zeros((), dtype=gradient.dtype)
+    first = dim % len(input_size) if input_size else 0
+    if input_size and size == step and input_size[first] == gradient.shape[first] * size:
+        return gradient.movedim(-1, first + 1).reshape(input_size).contiguous()
     result: Tensor = _unfold_backward(gradient, input_size, dim, size, step)
     return result
 
