@@ -184,7 +184,8 @@ class Drawn:
     def __init__(self, seed: int) -> None:
         self.draw = random.Random(seed)
         self.nodes: list[onnx.NodeProto] = []
-        self.fixed, self.open = ["a", "b"], list[str]()  # matrices of 3 x 4, and of an open number of rows of 4
+        self.fixed = ["a", "b"]  # matrices with 3 rows of 4 elements
+        self.open = list[str]()  # matrices with an open number of rows of 4 elements
         for _ in range(self.draw.randint(4, 12)):
             self.draw.choice([self.plain, self.select, self.shrink, self.of_open, self.of_open])()
 

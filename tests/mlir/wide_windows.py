@@ -149,8 +149,8 @@ class Windows:
     sizes: Sequence[int]  # of a window
     moving: Sequence[int]  # the dimensions along which indices move the window
     gone: Sequence[int]  # the dimensions that a window lacks
-    batch: Sequence[int]  # of the tensor, and of the index vectors
-    of_batch: Sequence[int]
+    batch: Sequence[int]  # the batching dimensions of the tensor
+    of_batch: Sequence[int]  # the dimensions of `outer` that belong to them
     outer: Sequence[int]
 
     @classmethod
@@ -179,7 +179,8 @@ class Windows:
 
 
 def scatter(rng: random.Random) -> Program:
-    """Of one to three operands, with a body of several ops. No element is written twice, because the order is open."""
+    """A scatter has one to three operands, and its body has several ops. It writes no element twice, because the
+    specification leaves the order of writes open."""
     drawn = Windows.drawn(rng)
     starts, vector = _starts(rng, drawn), rng.randint(0, len(drawn.outer))
     updates, dims = drawn.all_sizes(rng)

@@ -7,7 +7,7 @@ computes the values. A branch or a loop with known conditions is replaced by the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -282,6 +282,14 @@ def first_result(node: onnx.NodeProto) -> str:
 def graphs(node: onnx.NodeProto) -> list[onnx.GraphProto]:
     """The graphs that a node has as attributes."""
     return [attribute.g for attribute in node.attribute if attribute.HasField("g")]
+
+
+def with_inner(nodes: Sequence[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
+    """These nodes, and the nodes of the graphs inside of them."""
+    for node in nodes:
+        yield node
+        for graph in graphs(node):
+            yield from with_inner(graph.node)
 
 
 def _ends(node: onnx.NodeProto) -> tuple[Sequence[str], Sequence[str]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,7 @@ from tt_torch.mlir import ods
 from tt_torch.mlir.functions import block, main
 from tt_torch.mlir.onnx_casts import outline_node
 from tt_torch.mlir.onnx_corrections import refill, refused
-from tt_torch.mlir.onnx_folding import first_result, graphs
+from tt_torch.mlir.onnx_folding import first_result, graphs, with_inner
 from tt_torch.mlir.onnx_loops import read_outside
 from tt_torch.mlir.onnx_nodes import Facts, Nodes, full_name
 from tt_torch.mlir.stablehlo.integer_rows import ONNX_MODEL, mark
@@ -94,7 +94,7 @@ def take_parts_out(
     from onnx.helper import make_operatorsetid
     from onnx.shape_inference import infer_shapes
 
-    if not any(full_name(node) in reasons for node in _with_inner(model.graph.node)):
+    if not any(full_name(node) in reasons for node in with_inner(model.graph.node)):
         return
     typed = infer_shapes(model, data_prop=True)
     chosen = _Choice(typed, reasons, deciding)
@@ -140,7 +140,7 @@ class _Choice:
         self.members[stage].append(node)
 
     def _is_for_host(self, node: onnx.NodeProto, operands: set[str]) -> bool:
-        if any(_reason(each, self.facts, self.reasons) for each in _with_inner([node])):
+        if any(_reason(each, self.facts, self.reasons) for each in with_inner([node])):
             return True
         places = self.deciding.get(node.op_type, ())
         of_values = [node.input[i] for i in places if i < len(node.input)]
@@ -198,7 +198,7 @@ def _part(stage: int, chosen: _Choice, model: onnx.ModelProto) -> _Made:
     opsets = [one for one in model.opset_import if one.domain != DOMAIN]
     made = make_model(graph, opset_imports=opsets, ir_version=model.ir_version)
     kinds = {facts.types[x] for x in (*inputs, *results)}
-    has_seed = SEED in [_reason(x, facts, chosen.reasons) for x in _with_inner(members)]
+    has_seed = SEED in [_reason(x, facts, chosen.reasons) for x in with_inner(members)]
     by_reference = has_seed or bool(kinds & {BFLOAT16, *COMPLEX}) or not _has_ops(made)
     if by_reference and not _has_reference(made):
         raise refused(members[0], "neither ONNX Runtime nor ONNX's reference evaluator has its op or its form")
@@ -207,9 +207,8 @@ def _part(stage: int, chosen: _Choice, model: onnx.ModelProto) -> _Made:
 
 
 def _told(members: Sequence[onnx.NodeProto], facts: Facts, reasons: Mapping[str, Callable[[Nodes], str]]) -> str:
-    """What users are told: `NonMaxSuppression: values decide the sizes of its results; with Gather and Cast, which read
-    them`."""
-    why = {x.op_type: found for x in _with_inner(members) if (found := _reason(x, facts, reasons))}
+    """The reason for messages. It names the other ops of the part, too, which read values of open sizes."""
+    why = {x.op_type: found for x in with_inner(members) if (found := _reason(x, facts, reasons))}
     others = sorted({node.op_type for node in members} - why.keys())
     told = "; ".join(f"{op}: {reason}" for op, reason in why.items())
     return f"{told}; with {', '.join(others)}, which read them" if others else told
@@ -217,7 +216,7 @@ def _told(members: Sequence[onnx.NodeProto], facts: Facts, reasons: Mapping[str,
 
 def _name(members: Sequence[onnx.NodeProto], chosen: _Choice) -> str:
     """The name of the first node that has a reason of its own, for messages."""
-    named = (node.name for node in _with_inner(members) if _reason(node, chosen.facts, chosen.reasons))
+    named = (node.name for node in with_inner(members) if _reason(node, chosen.facts, chosen.reasons))
     return next(filter(None, named), first_result(members[0]))
 
 
@@ -244,12 +243,12 @@ def _has_ops(model: onnx.ModelProto) -> bool:
 
 
 def _has_reference(model: onnx.ModelProto) -> bool:
-    """Whether ONNX's reference evaluator has all ops of a model."""
+    """Whether ONNX's reference evaluator has all ops of a model, in their forms. The caller refuses other models."""
     from onnx.reference import ReferenceEvaluator
 
     try:
         ReferenceEvaluator(model)
-    except (NotImplementedError, RuntimeError, TypeError):  # it raises one of them for an unknown op
+    except (RuntimeError, TypeError):  # for an unknown op or attribute, and for an op that it cannot make
         return False
     return True
 
@@ -257,13 +256,6 @@ def _has_reference(model: onnx.ModelProto) -> bool:
 def _operands(node: onnx.NodeProto) -> set[str]:
     """The values from outside that a node reads, also inside of its graphs."""
     return {name for name in (*node.input, *(x for graph in graphs(node) for x in read_outside(graph))) if name}
-
-
-def _with_inner(nodes: Sequence[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
-    for node in nodes:
-        yield node
-        for graph in graphs(node):
-            yield from _with_inner(graph.node)
 
 
 def outline_parts(module: ir.Module) -> None:

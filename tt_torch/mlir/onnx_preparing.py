@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from tt_torch.errors import CompileError
 from tt_torch.mlir.onnx_branches import branches_as_loops
 from tt_torch.mlir.onnx_corrections import refill, refused
-from tt_torch.mlir.onnx_folding import OF_SHAPES, constant, fold, graphs, reads
+from tt_torch.mlir.onnx_folding import OF_SHAPES, constant, fold, reads, with_inner
 from tt_torch.mlir.onnx_host import EARLY, OP, SIZES_OF_VALUES, Part, take_parts_out
 from tt_torch.mlir.onnx_loops import is_on_values
 from tt_torch.mlir.onnx_places import OLD_NEAREST
@@ -61,7 +61,7 @@ def prepared(model: onnx.ModelProto, constants: Mapping[str, np.ndarray]) -> tup
 def deciding_inputs(model: onnx.ModelProto) -> list[str]:
     """The names of the inputs that decide shapes, axes, branches or numbers of iterations."""
     plain = _plain(model, {})
-    return list(deciding(plain.graph, list(_all_nodes(plain.graph.node))))
+    return list(deciding(plain.graph, list(with_inner(plain.graph.node))))
 
 
 def _plain(model: onnx.ModelProto, constants: Mapping[str, np.ndarray]) -> onnx.ModelProto:
@@ -96,13 +96,6 @@ def _origins(names: Sequence[str], producers: Mapping[str, onnx.NodeProto]) -> s
         if name in producers and producers[name].op_type not in (*OF_SHAPES, *SIZES_OF_VALUES, OP):
             waiting.extend(reads(producers[name]))
     return seen
-
-
-def _all_nodes(nodes: Sequence[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
-    for node in nodes:
-        yield node
-        for graph in graphs(node):
-            yield from _all_nodes(graph.node)
 
 
 def _check(model: onnx.ModelProto) -> None:
@@ -166,7 +159,7 @@ def _choose_places(model: onnx.ModelProto) -> None:
     """Says in each Resize where its elements were before opset 11. The converter leaves this to newer defaults."""
     from onnx.helper import make_attribute
 
-    for node in _all_nodes(model.graph.node):
+    for node in with_inner(model.graph.node):
         if node.op_type == "Resize":
             node.attribute.append(make_attribute("coordinate_transformation_mode", "asymmetric"))
             node.attribute.append(make_attribute("nearest_mode", OLD_NEAREST))
@@ -180,7 +173,7 @@ def _expanded(model: onnx.ModelProto) -> onnx.ModelProto:
 
     if model.functions:
         model = inline_local_functions(model)
-    if not any(node.op_type in EXPANDED for node in _all_nodes(model.graph.node)):
+    if not any(node.op_type in EXPANDED for node in with_inner(model.graph.node)):
         return model
     typed = infer_shapes(model)
     # The inliner asks for the types of all operands. Some are initializers. The name of an operand that is left out
@@ -202,7 +195,7 @@ def _write_defaults(model: onnx.ModelProto) -> None:
     from onnx.defs import get_schema
 
     opsets = {one.domain: one.version for one in model.opset_import}
-    for node in _all_nodes(model.graph.node):
+    for node in with_inner(model.graph.node):
         if node.op_type in EXPANDED and node.domain in DOMAINS:
             schema = get_schema(node.op_type, opsets[node.domain], node.domain)
             own = {attribute.name for attribute in node.attribute}
