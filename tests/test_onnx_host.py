@@ -156,13 +156,28 @@ def test_ops_that_the_device_lacks() -> None:
     compared(nodes, {"words": np.array([2, 3, 2, 9])}, results=["y", "z"], opset=19)
 
 
-def test_a_package_may_not_read_files() -> None:
+@pytest.mark.parametrize(
+    "place", ["initializer", "sparse initializer", "node", "sparse node", "inner graph", "function"]
+)
+def test_a_package_may_not_read_files(place: str) -> None:
     """The model of a part comes from the package. Its values cannot lie elsewhere."""
     value = from_array(np.zeros(3, np.float32), "w")
     value.data_location = TensorProto.EXTERNAL
     value.external_data.add(key="location", value="weights")
-    graph = make_graph([make_node("Identity", ["w"], ["y"])], "part", [], [], [value])
-    text = b64encode(onnx.helper.make_model(graph).SerializeToString()).decode()
+    sparse = onnx.SparseTensorProto(values=value, dims=[3])
+    constant = make_node("Constant", [], ["y"], **({"sparse_value": sparse} if "sparse" in place else {"value": value}))
+    inner = make_node("If", ["c"], ["y"], then_branch=make_graph([constant], "then", [], []))
+    graph = make_graph([{"node": constant, "sparse node": constant}.get(place, inner)], "part", [], [])
+    if "initializer" in place or place == "function":
+        graph = make_graph([make_node("Identity", ["w"], ["y"])], "part", [], [])
+    if place == "initializer":
+        graph.initializer.append(value)
+    elif place == "sparse initializer":
+        graph.sparse_initializer.append(sparse)
+    model = onnx.helper.make_model(graph)
+    if place == "function":
+        model.functions.append(onnx.helper.make_function("own", "F", [], ["y"], [constant], []))
+    text = b64encode(model.SerializeToString()).decode()
     for by_reference in (False, True):
         with pytest.raises(RuntimeError, match="a value lies in another file"):
             onnx_model(model=text, by_reference=by_reference)

@@ -6,7 +6,7 @@ It needs the packages `onnx` and `onnxruntime`, also in a loaded package: pip in
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -43,7 +43,8 @@ def _runner(text: str, by_reference: bool) -> Callable[[Sequence[Array]], Sequen
 
     model = ModelProto.FromString(b64decode(text))
     names = [value.name for value in model.graph.input]
-    if any(tensor.data_location == tensor.EXTERNAL for tensor in _tensors(model.graph)):
+    nodes = [node for function in model.functions for node in function.node]
+    if any(x.data_location == x.EXTERNAL for x in (*_tensors(model.graph), *_tensors_of(nodes))):
         raise ValueError("a value lies in another file")
     run: Any
     if by_reference:
@@ -60,10 +61,21 @@ def _runner(text: str, by_reference: bool) -> Callable[[Sequence[Array]], Sequen
 def _tensors(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
     """The values in a graph, also in the graphs of its nodes."""
     yield from graph.initializer
-    for attribute in (attribute for node in graph.node for attribute in node.attribute):
+    yield from _parts(graph.sparse_initializer)
+    yield from _tensors_of(graph.node)
+
+
+def _tensors_of(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.TensorProto]:
+    for attribute in (attribute for node in nodes for attribute in node.attribute):
         yield from (attribute.t, *attribute.tensors)
+        yield from _parts([attribute.sparse_tensor, *attribute.sparse_tensors])
         for inner in (attribute.g, *attribute.graphs):
             yield from _tensors(inner)
+
+
+def _parts(tensors: Iterable[onnx.SparseTensorProto]) -> Iterator[onnx.TensorProto]:
+    for tensor in tensors:
+        yield from (tensor.values, tensor.indices)
 
 
 def _array(x: Tensor) -> Array:
