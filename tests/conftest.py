@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 import torch
 from forked import Server
@@ -27,6 +28,10 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 os.environ.setdefault("TT_TORCH_VERIFY_IR", "1")
 os.environ["TT_TORCH_CACHE_SIZE"] = "0"  # a test must compile what it tests; tests of the compile cache turn it on
+
+# By default, hypothesis fails an example that takes more than 200 ms, as examples sometimes do on a busy machine.
+hypothesis.settings.register_profile("untimed", parent=hypothesis.settings(), deadline=None)
+hypothesis.settings.load_profile("untimed")
 
 TESTS = Path(__file__).parent
 

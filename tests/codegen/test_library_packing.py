@@ -20,7 +20,7 @@ elements = st.one_of(st.floats(width=32), special)
 def test_packing_equals_the_librarys(dtype, checkers):
     ask = checkers().ask
 
-    @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @settings(suppress_health_check=[HealthCheck.too_slow])
     @given(arrays(np.float32, (32, 32), elements=elements))
     def equal(tile):
         packed, values = ask("pack", {"values": tile.tobytes(), "dtype": LIBRARY[dtype]})

@@ -95,7 +95,7 @@ ENTRIES = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.dictionaries(st.sampled_from(NAMES), ENTRIES, max_size=5), ENTRIES)
 def test_the_last_entry_that_matches_counts(precision: dict[str, dict[str, Any]], options: dict[str, Any]) -> None:
     expected = []

@@ -52,7 +52,7 @@ def strides(x: torch.Tensor) -> list[int]:
     return [stride for stride, size in zip(x.stride(), x.shape, strict=True) if size > 1]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(calls())
 def test_decompositions_agree_with_eager(call: tuple[str, torch.Tensor, list[Any]]) -> None:
     name, x, (new, *options) = call

@@ -147,7 +147,7 @@ def test_results_lie_within(name: str) -> None:
     gm = graph_of(BINARY[name])
     inputs = [n for n in gm.graph.nodes if n.op == "placeholder"]
 
-    @settings(max_examples=20, deadline=None)
+    @settings(max_examples=20)
     @given(bounds(2**20), bounds(2**20), st.integers(0, 2**30))
     def check(x: Interval, y: Interval, seed: int) -> None:
         ranges = dict(zip(inputs, (x, y, PLACES), strict=False))

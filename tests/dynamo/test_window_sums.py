@@ -46,7 +46,7 @@ two_pools = st.lists(pools(), min_size=2, max_size=2)
 odd_numbers = st.sampled_from([0.0, math.inf, -math.inf, math.nan])
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(two_pools, odd_numbers, st.booleans(), st.booleans(), st.sampled_from([None, 3]))
 def test_average_pooling(
     both: list[tuple[int, ...]], odd: float, ceil_mode: bool, count_include_pad: bool, divisor: int | None
@@ -60,7 +60,7 @@ def test_average_pooling(
     _check(pooling.avg_pool_backward(grad, x, *window), aten.avg_pool2d_backward(grad, x, *window))
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), min_size=3, max_size=3), odd_numbers)
 def test_adaptive_average_pooling(dims: list[tuple[int, int]], odd: float) -> None:
     sizes, counts = (list(v) for v in zip(*dims, strict=True))
@@ -71,7 +71,7 @@ def test_adaptive_average_pooling(dims: list[tuple[int, int]], odd: float) -> No
     _check(pooling.adaptive_avg_pool3d_backward(grad, x), aten._adaptive_avg_pool3d_backward(grad, x))
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(two_pools, odd_numbers)
 def test_folded_columns(both: list[tuple[int, ...]], odd: float) -> None:
     size, kernel, stride, padding, dilation = (list(v) for v in zip(*both, strict=True))

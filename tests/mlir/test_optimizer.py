@@ -7,7 +7,7 @@ import itertools
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from layered import drawn
 from nights import seeds
@@ -202,7 +202,6 @@ def windows(draw):
     return sizes | {"kernel_size": kernel, "stride": stride, "dilation": dilation, "padding": padding}
 
 
-@settings(deadline=None)
 @given(windows(), st.integers(1, 40))
 def test_pixels_that_a_core_needs(a, rows):
     """All pixels of the padded images are numbered. A core needs the pixels from its first to its last number."""

@@ -208,7 +208,7 @@ def chains(draw: Any) -> tuple[nn.Module, torch.Tensor]:
     return Drawn(steps).eval(), x
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(chains(), st.integers(0, 1 << 20), st.sampled_from([1, 2]))
 def test_random_overrides_of_chains(chain: tuple[nn.Module, torch.Tensor], seed: int, level: int) -> None:
     follows(*chain, overridden(chain[0], random.Random(seed)), level)

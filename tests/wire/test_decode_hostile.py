@@ -54,14 +54,14 @@ def mutated(data, rng):
     return bytes(data)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(st.binary(max_size=400))
 def test_any_bytes(data):
     survives(data)
     survives(struct.pack("<I", len(data) + 8) + struct.pack("<I", 16) + b"TTNN" + data)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(st.data())
 def test_small_files_with_any_words_replaced(data):
     damaged = bytearray(DESCRIPTOR)

@@ -115,7 +115,7 @@ def spoiled(part, rng):
     return copy
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(st.integers(0, 2**32 - 1))
 def test_a_spoiled_message_is_an_error_or_a_sound_file(seed):
     rng = random.Random(seed)

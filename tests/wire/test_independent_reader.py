@@ -23,14 +23,14 @@ def test_binaries_of_tt_mlir(path):
     assert len(again) <= len(data)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.integers(0, 2**32 - 1), st.floats(0.3, 0.8))
 def test_random_binaries(seed, density):
     data = encode(random_binary(DEFAULT, seed, density))
     assert check(data) == decode(data)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.integers(0, 2**32 - 1), st.sampled_from(op_members(DEFAULT)), st.floats(0.5, 1.0))
 def test_the_runtime_finds_no_damage(seed, member, density):
     """The runtime may refuse an op that lacks a field. It must not report a bad offset, text, vector or alignment."""

@@ -25,25 +25,25 @@ def assert_round_trip(message, schema_hash):
     assert encode(decoded) == data
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(seeds, st.floats(0.3, 0.8))
 def test_random_binaries(seed, density):
     assert_round_trip(random_binary(DEFAULT, seed, density), DEFAULT)
 
 
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 @given(seeds)
 def test_random_binaries_of_the_other_schema(seed):
     assert_round_trip(random_binary(PINNED_BY_TT_XLA, seed, 0.5), PINNED_BY_TT_XLA)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(seeds)
 def test_random_system_descriptors(seed):
     assert_round_trip(random_binary(SYSTEM_DESC, seed), SYSTEM_DESC)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.sampled_from([DEFAULT, PINNED_BY_TT_XLA, SYSTEM_DESC]), seeds, st.floats(0.3, 0.8))
 def test_the_flatbuffers_library_writes_the_same(schema_hash, seed, density):
     """The decoded messages agree. The bytes differ, since the library's builder does not share equal parts."""

@@ -45,7 +45,7 @@ def test_files_of_tt_mlir():
         assert spent.total() == path.stat().st_size and 0 < spent["padding and container"] < 0.1 * spent.total()
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.sampled_from([DEFAULT, SYSTEM_DESC]), st.integers(0, 2**32 - 1))
 def test_all_bytes_of_any_file(schema, seed):
     data = encode(random_binary(load(schema).hash, seed))
