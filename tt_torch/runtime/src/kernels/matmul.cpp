@@ -3,6 +3,7 @@
 
 #include "kernels/kernels.h"
 #include "kernels/matrix_unit.h"
+#include "kernels/one_row.h"
 #include "kernels/onednn.h"
 #include "tt/runtime/kernels.h"
 
@@ -49,8 +50,17 @@ Tensor activated(const Tensor& x, const Tensor& weight, const std::optional<Tens
   return activation.apply(onednn::linear(x, weight, bias, {}));
 }
 
+// As oneDNN does, this rounds after the activations that oneDNN has, and before the others.
+Tensor one_row_product(const Product& p, const Tensor& x, Frame& f) {
+  Tensor sum = one_row::product(x, f[p.b]);
+  if (const auto bias = flat_bias(p, f)) sum.add_(*bias);
+  if (!p.activation.apply) return sum.to(p.type);
+  return p.activation.fused.empty() ? p.activation.apply(sum.to(p.type)) : p.activation.apply(sum).to(p.type);
+}
+
 Tensor packed_product(const Product& p, Frame& f) {
   const Tensor x = f[p.a].to(p.type);
+  if (!p.added && one_row::takes(x, f[p.b])) return one_row_product(p, x, f);
   if (p.added) {
     const Tensor sum = onednn::linear_add(x, f[*p.added].view(p.shape), f[p.b], flat_bias(p, f));
     return p.activation.apply ? p.activation.apply(sum) : sum;
