@@ -16,11 +16,16 @@ aten = torch.ops.aten
 STARTS = {"sum": ("sum", 0.0), "mean": ("sum", 0.0), "prod": ("prod", 1.0)}
 STARTS |= {"max": ("amax", -math.inf), "min": ("amin", math.inf)}
 BAGS = "sum", "mean", "max"  # the modes of embedding_bag
+LARGEST_BAGS = 1 << 26  # pairs of an index and a bag that are compared: 256 MB of int32; more are left to the host
+LARGEST = 1 << 22  # pairs of a position and a segment that are compared; for more, the segments are searched
 
 
 def _segment_of(place: Tensor, offsets: Tensor) -> Tensor:
     """The segment of each position: the last one that begins at or before it, or -1 before the first."""
-    return (place.unsqueeze(-1) >= offsets.unsqueeze(-2)).sum(-1) - 1
+    if place.numel() * offsets.numel() <= LARGEST:
+        return (place.unsqueeze(-1) >= offsets.unsqueeze(-2)).sum(-1) - 1
+    places = place.expand(*offsets.shape[:-1], *place.shape).contiguous()
+    return torch.searchsorted(offsets.contiguous(), places.to(offsets.dtype), right=True) - 1
 
 
 def _reduce(rows: Tensor, segment: Tensor, count: int, reduce: str, start: float) -> Tensor:
@@ -80,7 +85,8 @@ def embedding_bag(
     largest element. They have the shapes and values of PyTorch's kernels for the CPU, which do not compute all of them.
     """
     bags = offsets.shape[0] - include_last_offset
-    if not indices.numel() or not bags:
+    pairs = indices.numel() * bags * (weight.shape[1] if BAGS[mode] == "max" else 1)
+    if not pairs or pairs > LARGEST_BAGS:
         return NotImplemented
     bag = _segment_of(torch.arange(indices.shape[0]), offsets[:bags])
     segment = torch.where(indices != padding_idx, bag, -1) if padding_idx >= 0 else bag

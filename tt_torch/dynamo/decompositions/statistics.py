@@ -106,7 +106,7 @@ def histc(x: Tensor, bins: int = 100, low: float = 0, high: float = 0) -> Tensor
     single = least == most
     least, most = torch.where(single, least - 1, least), torch.where(single, most + 1, most)
     inside = (x >= least) & (x <= most)
-    place = torch.floor((x - least) / (most - least) * bins).clamp(0, bins - 1)
+    place = torch.floor((x - least) * bins / (most - least)).clamp(0, bins - 1)  # in eager's order
     place = torch.where(inside, place, 0).to(torch.int64)  # NaN has no place
     return x.new_zeros(bins).scatter_add(0, place, inside.to(x.dtype))
 

@@ -27,6 +27,7 @@ RULES = Rules()
 # torch-mlir crashes on these, or needs a tensor whose shape depends on values, or does not know them.
 REFUSED = {
     aten.as_strided.default: "it reads memory that is not that of a contiguous tensor",
+    aten._embedding_bag_forward_only.default: "it has no indices, or the device would compare too many with each bag",
     aten.masked_select.default: "the shape of its result depends on values",
     aten.nonzero.default: "the shape of its result depends on values",
     **dict.fromkeys(UNROLLED, "the device has no loops, and this size or form is not unrolled"),
@@ -202,7 +203,19 @@ def refusal(node: Node) -> str:
         return "control flow and other ops on functions have no form on the device"
     if any(_is_complex(n) for n in (node, *node.all_input_nodes)):  # they abort the process inside of torch-mlir
         return "the device has no complex numbers"
-    return node.meta.get("inexact") or REFUSED.get(node.target, "")
+    if node.target is aten.scatter_reduce.two and _pairs(node) > LARGEST_PAIRS:
+        return "the device would compare each element of the result with each element that is scattered"
+    return REFUSED.get(node.target) or node.meta.get("inexact", "")
+
+
+LARGEST_PAIRS = 1 << 26  # 256 MB of int32
+
+
+def _pairs(node: Node) -> int:
+    """The comparisons of a scatter that keeps the largest or the smallest elements."""
+    x, dim, index, _, reduce, *_ = node.args
+    own, places = value(x), value(index).shape  # type: ignore[arg-type]
+    return own.numel() * places[dim] if reduce in ("amax", "amin") and own.dim() else 0  # type: ignore[index]
 
 
 def _is_complex(node: Node) -> bool:
