@@ -19,13 +19,14 @@ from tt_torch.dynamo.types import Result
 from tt_torch.fuzz import meshes
 from tt_torch.fuzz.meshes import Split, random_split
 from tt_torch.fuzz.quirks import WRITES, undefined
-from tt_torch.fuzz.statements import DTYPES, FAMILIES, REFUSALS, SCALARS, SHAPES, Families, random_input
+from tt_torch.fuzz.statements import DTYPES, FAMILIES, LARGE_SHAPES, REFUSALS, SCALARS, SHAPES, Families, random_input
 from tt_torch.fuzz.tolerance import memory
 from tt_torch.fuzz.training import train
 from tt_torch.fuzz.views import VIEW_FAMILIES
 
 _SCOPE = {"torch": torch, "inf": float("inf"), "nan": float("nan")}
-_LARGEST = 1 << 14  # elements of a value: programs are to compile and run in a second
+_LARGEST = 1 << 14  # elements of a value, if no input is larger: programs are to compile and run in a second
+_LARGE = 1 / 40  # how many programs have large inputs
 _ATTEMPTS = 20  # choices of operands for a statement, until eager PyTorch accepts one
 _TRAINING = 0.2  # how many programs are also trained
 
@@ -106,7 +107,8 @@ def generate(seed: int, length: int, on_chips: bool = False, samples: bool = Fal
     if samples:
         inputs, values, statements = _sampled(draw, trains)
     else:
-        inputs = _random_inputs(draw, on_chips)
+        large = random.Random(f"large {seed}").random() < _LARGE
+        inputs = _random_inputs(draw, meshes.SHAPES if on_chips else LARGE_SHAPES if large else SHAPES)
         if not (trains or on_chips):
             inputs |= _overlapping(random.Random(f"overlap {seed}"), inputs, 1 / 4 if views else 1 / 12)
         values, statements = inputs, []
@@ -124,11 +126,10 @@ def generate(seed: int, length: int, on_chips: bool = False, samples: bool = Fal
     return replace(program, trains=trains and trainable(program))
 
 
-def _random_inputs(draw: random.Random, on_chips: bool) -> dict[str, torch.Tensor]:
+def _random_inputs(draw: random.Random, shapes: Sequence[Sequence[int]]) -> dict[str, torch.Tensor]:
     inputs: dict[str, torch.Tensor] = {}
     for i in range(draw.randint(1, 4)):
         used = [x.shape for x in inputs.values()]
-        shapes = meshes.SHAPES if on_chips else SHAPES
         inputs[f"x{i}"] = random_input(draw, used if used and draw.random() < 0.5 else shapes)
     return inputs
 
@@ -184,19 +185,31 @@ def _evaluated(
     values = copy.deepcopy(dict(inputs))
     for value in values.values():
         value.requires_grad_(trains and value.dtype.is_floating_point)
+    largest = max(_LARGEST, *(x.numel() for x in inputs.values()))
     try:
         for each in statements:
+            if largest > _LARGEST and _is_larger(each, values, largest):
+                return None
             values[each.result] = eval(each.text, _SCOPE, values)
         new = values[statements[-1].result]
         if isinstance(new, torch.Tensor):
             new.view_as(new)  # after a write to its memory, autograd lets nobody read a part that `split` gave
     except REFUSALS:
         return None
-    if not isinstance(new, torch.Tensor) or new.numel() > _LARGEST or new.dtype not in DTYPES:
+    if not isinstance(new, torch.Tensor) or new.numel() > largest or new.dtype not in DTYPES:
         return None
     operands = [values[name] for name in statements[-1].operands]
     kept = _as_float32(new, inputs, statements) and not undefined(statements[-1].text, operands)
     return values if kept else None
+
+
+def _is_larger(statement: Statement, values: Mapping[str, torch.Tensor], most: int) -> bool:
+    """Whether the result has more elements than `most`. It is not computed, as it may not fit into memory."""
+    try:
+        new = eval(statement.text, _SCOPE, {name: x.to("meta") for name, x in values.items()})
+    except (*REFUSALS, AssertionError):  # a decomposition, which gives the shape, asserts what a kernel checks
+        return False  # its shape depends on values, or eager PyTorch refuses it, too
+    return isinstance(new, torch.Tensor) and new.numel() > most
 
 
 def _as_float32(value: torch.Tensor, inputs: Mapping[str, torch.Tensor], statements: Sequence[Statement]) -> bool:

@@ -305,7 +305,16 @@ def _near(x: Any, y: Any, apart: float) -> torch.Tensor:
 
 
 def _near_any(x: Any, y: Any, *, assume_unique: bool = False, invert: bool = False, apart: float) -> torch.Tensor:
-    return _near(torch.as_tensor(x).unsqueeze(-1), torch.as_tensor(y).reshape(-1), apart).any(-1) != invert
+    """Whether each number of `x` is near one of `y`. Only its neighbours in the sorted `y` can be near it."""
+    x, y = torch.as_tensor(x), torch.as_tensor(y).reshape(-1)
+    if not (x.dtype.is_floating_point or y.dtype.is_floating_point):
+        return torch.isin(x, y, invert=invert)
+    y = y[y == y].sort()[0]  # NaN is near no number, and `searchsorted` does not order it
+    if not len(y):
+        return torch.full(x.shape, invert)
+    place = torch.searchsorted(y.double(), x.double().contiguous())
+    neighbours = [y[(place + step).clamp(0, len(y) - 1)] for step in (-1, 0)]
+    return (_near(x, neighbours[0], apart) | _near(x, neighbours[1], apart)) != invert
 
 
 _NEARLY: Mapping[Any, Callable[..., torch.Tensor]] = {
