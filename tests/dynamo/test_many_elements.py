@@ -38,3 +38,29 @@ def test_a_histogram_of_many_elements_has_eagers_counts():
     """Each element goes to the bin that eager computes, also if it is nearly an edge."""
     x = torch.randn(200_000)
     compared(lambda x: (x.histc(2999), x.histc(7777, -1, 0.7)), x, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_a_histogram_of_narrow_floats_keeps_its_elements(dtype):
+    """1000 bins are more than bfloat16 tells apart. Eager PyTorch writes behind the last bin then."""
+    x = torch.linspace(0, 1, 257).to(dtype)
+    for bins in (1000, 60_000):
+        found = torch.compile(lambda x, bins=bins: x.histc(bins), backend=tt_torch.backend)(x)
+        assert found.float().sum() == 257
+
+
+@pytest.mark.parametrize("weight", [None, torch.tensor([0.5, 2.0, 1.0])])
+def test_a_loss_of_many_rows_of_float16_is_no_zero(weight):
+    """The number of rows is infinite in float16. Eager PyTorch's loss is NaN, so float64 says what is right."""
+    x, classes = torch.randn(70_000, 3), torch.randint(0, 3, (70_000,))
+
+    def loss(x):
+        own = None if weight is None else weight.to(x.dtype)
+        return torch.nn.functional.cross_entropy(x, classes, weight=own)
+
+    found, expected = x.half().requires_grad_(), x.double().requires_grad_()
+    got, want = torch.compile(loss, backend=tt_torch.backend)(found), loss(expected)
+    torch.testing.assert_close(got.double(), want, rtol=1e-3, atol=0)
+    (got * 1000).backward()
+    (want * 1000).backward()
+    torch.testing.assert_close(found.grad.double(), expected.grad, rtol=1e-2, atol=1e-5)

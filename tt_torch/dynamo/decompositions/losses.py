@@ -8,8 +8,9 @@ import torch
 from torch import Tensor
 from torch.nn.modules import linear_cross_entropy as _defines_its_ops  # noqa: F401
 
-from tt_torch.dynamo.decompositions.registry import DECOMPOSITIONS, decomposes
+from tt_torch.dynamo.decompositions.registry import DECOMPOSITIONS, NARROW, decomposes
 from tt_torch.dynamo.types import Argument
+from tt_torch.torch_private.ops import OpOverload
 from tt_torch.torch_private.tracing import pw_cast_for_opmath
 
 aten = torch.ops.aten
@@ -77,6 +78,27 @@ def smooth_l1_loss_backward(gradient: Tensor, x: Tensor, target: Tensor, reducti
     return torch.where(far, gradient * torch.sign(difference), gradient * difference / beta)
 
 
+_nll_loss = {op: DECOMPOSITIONS[op] for op in (aten.nll_loss_forward.default, aten.nll_loss2d_forward.default)}
+
+
+def _counted_in_float32(op: OpOverload) -> None:
+    """Divides the sum of narrow floats in float32. The number of rows may be infinite in float16."""
+
+    @decomposes(op)
+    def nll_loss(
+        x: Tensor, target: Tensor, weight: Tensor | None, reduction: int, ignore_index: int
+    ) -> tuple[Tensor, Tensor]:
+        if x.dtype not in NARROW:
+            return _nll_loss[op](x, target, weight, reduction, ignore_index)
+        wide = None if weight is None else weight.to(torch.float32)
+        loss, total_weight = _nll_loss[op](x.to(torch.float32), target, wide, reduction, ignore_index)
+        return loss.to(x.dtype), total_weight.to(x.dtype)
+
+
+for _op in _nll_loss:
+    _counted_in_float32(_op)
+
+
 @decomposes(aten.nll_loss_backward.default, aten.nll_loss2d_backward.default)
 def nll_loss_backward(
     gradient: Tensor,
@@ -92,11 +114,13 @@ def nll_loss_backward(
     dim = min(x.dim() - 1, 1)
     classes = torch.arange(x.shape[dim]).reshape([-1 if d == dim else 1 for d in range(x.dim())])
     chosen = (classes == target.unsqueeze(dim)) & (target != ignore_index).unsqueeze(dim)
-    gradient = gradient / total_weight if reduction == 1 else gradient
+    if reduction == 1:
+        total = _weighted(target, weight, ignore_index)[1].sum() if x.dtype in NARROW else total_weight
+        gradient = gradient / total
     gradient = -(gradient.unsqueeze(dim) if gradient.dim() else gradient)
     if weight is not None:
         gradient = gradient * weight.reshape(classes.shape)
-    return torch.where(chosen, gradient, 0.0)
+    return torch.where(chosen, gradient, 0.0).to(x.dtype)
 
 
 def _weighted(target: Tensor, weight: Tensor | None, ignore_index: int) -> tuple[Tensor, Tensor]:

@@ -106,8 +106,9 @@ def histc(x: Tensor, bins: int = 100, low: float = 0, high: float = 0) -> Tensor
     single = least == most
     least, most = torch.where(single, least - 1, least), torch.where(single, most + 1, most)
     inside = (x >= least) & (x <= most)
-    place = torch.floor((x - least) * bins / (most - least)).clamp(0, bins - 1)  # in eager's order
-    place = torch.where(inside, place, 0).to(torch.int64)  # NaN has no place
+    place = torch.floor((x - least) * bins / (most - least)).clamp(0, bins)  # in eager's order
+    # NaN has no place. In narrow floats, bins - 1 may be rounded to bins, so the clamp to it is one of integers.
+    place = torch.where(inside, place, 0).to(torch.int64).clamp(max=bins - 1)
     return x.new_zeros(bins).scatter_add(0, place, inside.to(x.dtype))
 
 
