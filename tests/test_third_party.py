@@ -9,6 +9,7 @@ from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
+import tomllib
 
 from tt_torch.codegen import environment
 from tt_torch.mlir.ttnn import legality
@@ -47,6 +48,16 @@ def test_licences_are_those_of_the_packages():
     for package, file in (("pybind11", "pybind11.txt"), ("torch", "pytorch.txt")):
         (installed,) = (path for path in distribution(package).files if path.match("licenses/LICENSE"))
         assert (THIRD_PARTY / "licences" / file).read_text() == installed.read_text()
+
+
+def test_wheels_pass_on_both_licences_of_openssl():
+    """OpenSSL 1.1.1, which is in the image of the wheels, has two licences, and each asks for an acknowledgement."""
+    pattern = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["license-files"][1]
+    (text,) = (path.read_text() for path in ROOT.glob(pattern) if path.name.startswith("openssl"))
+    for licence in ("OpenSSL License", "Original SSLeay License"):
+        assert re.search(rf"^\s*{licence}\n\s*-+\n", text, re.M)
+    for asked in ("software developed by the OpenSSL Project", "cryptographic software written by"):
+        assert f'"This product includes {asked}' in text
 
 
 def test_each_library_of_the_build_has_a_licence():
