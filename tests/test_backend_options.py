@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import gc
 import pickle
+import random
 import warnings
 from typing import Any
 
@@ -18,7 +20,6 @@ from tt_torch.config import BackendOptions, CompilerConfig
 from tt_torch.driver.backend import backend
 from tt_torch.errors import ConfigError
 from tt_torch.modes import MODES
-from tt_torch.old_options import OldOptionWarning
 from tt_torch.runtime import Device
 from tt_torch.torch_private.dynamo import BackendCompilerFailed
 
@@ -162,17 +163,6 @@ def test_the_compile_config_of_transformers_works_in_generate():
     assert torch.equal(found, expected)
 
 
-@pytest.mark.parametrize("name", ["buffer_cache", "constant_cache"])
-def test_a_cache_of_the_user_has_no_effect_and_says_so_once(name: str):
-    with warnings.catch_warnings(action="error"):
-        assert getattr(BackendOptions.of(BackendOptions()), name) == {}
-    with pytest.warns(OldOptionWarning, match=f"^{name}: no effect: .*clear_caches") as told:
-        BackendOptions(**{name: {}})
-        setattr(BackendOptions(), name, {})
-        BackendOptions.of(BackendOptions(**{name: {}}))
-    assert len(told) == 1
-
-
 def allocated(device: Device) -> int:
     return device.memory_stats()["dram"]["allocated"]
 
@@ -204,3 +194,87 @@ def test_copies_have_no_caches_of_their_own():
     for other in (copy.copy(options), copy.deepcopy(options), pickle.loads(pickle.dumps(options))):
         assert other == options
         other.clear_caches()
+
+
+class Attends(torch.nn.Module):
+    """A layer, and a buffer that it writes to: a constant and a state of its programs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = torch.nn.Linear(8, 4)
+        self.keys: torch.Tensor
+        self.register_buffer("keys", torch.zeros(3, 4))
+
+    def forward(self, x: torch.Tensor, position: torch.Tensor) -> torch.Tensor:
+        self.keys.index_copy_(0, position, self.layer(x))
+        return self.keys.sum(0)
+
+
+def test_dictionaries_of_the_user_keep_what_stays_on_the_device():
+    model, x, at = Attends().eval(), torch.randn(1, 8), torch.tensor([1])
+    constants, buffers = {}, {}
+    with Device() as device, torch.no_grad():
+        options = BackendOptions(devices=[device], constant_cache=constants, buffer_cache=buffers)
+        compiled = torch.compile(model, backend="tt", options=options)
+        expected = copy.deepcopy(model)(x, at)
+        for cache in (constants, buffers, None):
+            torch.testing.assert_close(compiled(x, at), expected)
+            kept = {device: {id(p) for p in model.layer.parameters()}}, {device: {id(model.keys)}}
+            assert tuple({at: {*map(id, k.forms)} for at, k in c.items()} for c in (constants, buffers)) == kept
+            full = allocated(device)
+            (options.clear_caches if cache is None else cache.clear)()
+            assert allocated(device) == 0 if cache is None else 0 < allocated(device) < full
+        assert constants == buffers == {}
+        compiled(x, at)
+        del compiled, options, constants, buffers, cache
+        torch._dynamo.reset()
+        gc.collect()
+        assert allocated(device) == 0
+
+
+def test_a_weight_stays_until_its_last_cache_is_cleared():
+    model, x, caches = torch.nn.Linear(8, 4).eval(), torch.randn(2, 8), ({}, {})
+    with Device() as device, torch.no_grad():
+        for cache in (*caches, caches[0]):
+            torch._dynamo.reset()
+            options = {"devices": [device], "constant_cache": cache}
+            assert torch.equal(torch.compile(model, backend="tt", options=options)(x), model(x))
+        alone = allocated(device)
+        for cache, left in zip(caches, (alone, 0), strict=True):
+            assert len(cache[device]) == 2 and repr(cache[device]) == "<2 tensors on a device>"
+            cache.clear()
+            assert allocated(device) == left
+
+
+def step(draw: random.Random, model: torch.nn.Linear, caches: list[BackendOptions], device: Device) -> None:
+    """Something that may happen between two calls."""
+    with torch.no_grad():
+        match draw.randrange(6):
+            case 0:
+                model.weight.add_(1)
+            case 1:
+                model.weight = torch.nn.Parameter(torch.randn(4, 8))
+            case 2:
+                device.free_weights()
+            case 3:
+                draw.choice(caches).clear_caches()
+            case 4:
+                draw.choice(draw.choice(caches).caches).clear()
+            case 5:
+                model.weight.data = torch.randn(4, 8)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_results_are_right_whatever_happens_to_the_caches(seed: int):
+    draw, models = random.Random(seed), [torch.nn.Linear(8, 4).eval() for _ in range(2)]
+    with Device() as device, torch.no_grad():
+        caches = [BackendOptions(devices=[device]) for _ in range(3)]
+        examples = [torch.randn(2, 8), torch.randn(3, 8)]
+        runs = [(m, x, tt_torch.compile_model(m, (x,), options=c)) for m in models for c in caches for x in examples]
+        for _ in range(40):
+            model, x, run = draw.choice(runs)
+            torch.testing.assert_close(run(x), model(x))
+            step(draw, model, caches, device)
+        for options in caches:
+            options.clear_caches()
+        assert allocated(device) == 0

@@ -5,18 +5,17 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
-import weakref
 from collections.abc import Mapping
 from enum import IntEnum
 from typing import Any, TypeAlias
 
-from tt_torch import modes, user_code
+from tt_torch import modes
 from tt_torch import option_kinds as kinds
 from tt_torch.compiler_options import OP_BY_OP, CompileDepth, CompilerOptions, OpByOpBackend
 from tt_torch.errors import ConfigError
 from tt_torch.idle_options import tell_idle
 from tt_torch.old_methods import OldMethods
-from tt_torch.old_options import Always, OldName, OldOptionWarning, Outputs, rows
+from tt_torch.old_options import Always, OldName, Outputs, rows
 from tt_torch.option_kinds import Checked, Kind, Setting, nearest, option, read, variables
 from tt_torch.variables import tell_unknown
 
@@ -168,13 +167,11 @@ def _config() -> Kind:
     return Kind("a CompilerConfig", lambda value: kinds.require(isinstance(value, CompilerConfig), value))
 
 
-class _NotGiven(dict[Any, Any]):
-    """The dict of a cache that no user has given. A copy of the options has it, too."""
-
-
-CACHES = (
-    "no effect: weights stay on their device by themselves, this dict stays as it is, and `clear_caches()` frees them"
-)
+def _cache(doc: str) -> Any:
+    """A dict that programs fill. It is no part of what the options say, so it does not count when they are compared."""
+    return dataclasses.field(
+        default=None, compare=False, repr=False, metadata={"kind": kinds.own_dictionary(), "doc": doc}
+    )
 
 
 @dataclasses.dataclass
@@ -198,31 +195,33 @@ class BackendOptions(Checked):
     async_mode: bool = option(
         kinds.boolean(), False, "return before the device has finished: [stages.md](stages.md#asynchronous-calls)"
     )
-    buffer_cache: dict[Any, Any] | None = option(kinds.own_dictionary(), None, CACHES)  # noqa: RUF009
-    constant_cache: dict[Any, Any] | None = option(kinds.own_dictionary(), None, CACHES)  # noqa: RUF009
+    buffer_cache: dict[Any, Any] | None = _cache(  # noqa: RUF009
+        "keeps what programs update, such as the cache of a language model: [weights.md](weights.md#caches)"
+    )
+    constant_cache: dict[Any, Any] | None = _cache(  # noqa: RUF009
+        "keeps weights on their devices: [weights.md](weights.md#caches)"
+    )
 
-    def __post_init__(self) -> None:
-        vars(self)["used"] = weakref.WeakSet()  # the devices of compilations with these options
-
-    def __setattr__(self, name: str, value: Setting) -> None:
-        is_cache = name.endswith("_cache")
-        super().__setattr__(name, _NotGiven() if is_cache and value is None else value)
-        if is_cache and not isinstance(getattr(self, name), _NotGiven):
-            user_code.warn_once(name, OldOptionWarning(f"{name}: {CACHES}"))
+    @property
+    def caches(self) -> tuple[dict[Any, Any], dict[Any, Any]]:
+        """`constant_cache` and `buffer_cache`."""
+        return vars(self)["constant_cache"], vars(self)["buffer_cache"]
 
     def __getstate__(self) -> dict[str, Setting]:
-        return {name: value for name, value in vars(self).items() if name != "used"}
+        """The options without what they keep on devices."""
+        return {name: None if name.endswith("_cache") else value for name, value in vars(self).items()}
 
     def __setstate__(self, state: dict[str, Setting]) -> None:
-        vars(self).update(state, used=weakref.WeakSet())
+        for name, value in state.items():
+            setattr(self, name, value)
 
     def clear_caches(self) -> None:
-        """Frees the device memory of weights on all devices for which models were compiled with these options.
+        """Empties both caches. This frees the device memory of the tensors in them that no other options keep.
 
-        A later call copies the weights again, so results do not change.
+        A later call copies the tensors again, so results do not change.
         """
-        for device in list(vars(self)["used"]):
-            device.free_weights()
+        for cache in self.caches:
+            cache.clear()
 
     @classmethod
     def of(cls, given: Options, mode: str | None = None) -> BackendOptions:
@@ -242,9 +241,7 @@ class BackendOptions(Checked):
             config = config.frozen(enable_trace=True)
         config = config.for_compilation()
         modes.tell(mode, config.device)
-        complete = dataclasses.replace(given, compiler_config=config)
-        vars(complete)["used"] = vars(given)["used"]
-        return complete
+        return dataclasses.replace(given, compiler_config=config)
 
     @classmethod
     def _of_dict(cls, given: Mapping[str, Any]) -> BackendOptions:

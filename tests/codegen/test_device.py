@@ -270,6 +270,24 @@ def test_freed_weights_are_sent_again(stand_in, compiled):
         assert (kept, device.statistics()["kept"]) == (4, 0)
 
 
+def test_a_dictionary_keeps_weights(stand_in, compiled):
+    binary, arguments, expected = compiled
+    device, constants = stand_in(), {}
+    run, other = device.load(binary), device.load(binary)
+    run.caches = constants, {}
+    for _ in range(2):
+        torch.testing.assert_close(run(arguments, WEIGHTS)[0], expected)
+        assert len(constants[device]) == device.statistics()["kept"] == 4
+        constants.clear()  # the device frees the tensors before its next run
+    other(arguments)
+    assert device.statistics()["kept"] == 0
+    for each in (run, other):
+        each(arguments, WEIGHTS)
+    constants.clear()
+    other(arguments)
+    assert device.statistics()["kept"] == 4  # the device keeps those of `other`
+
+
 @pytest.mark.usefixtures("importable")
 def test_a_package_that_can_be_imported_runs_in_this_process(compiled):
     binary, arguments, expected = compiled

@@ -152,7 +152,7 @@ def test_programs_share_a_constant_until_their_device_is_closed():
     first, again, elsewhere = (memory_of(lambda one=one: one([x, w], {1}))[1] for one in programs)
     # Each program keeps the memory of its sum. Each device holds one copy of the weight and one constant.
     assert first - again == elsewhere - again == 2 * size
-    assert memory_of(device.close)[1] == -size
+    assert memory_of(device.close)[1] == -2 * size
     assert [name.split()[0] for name, _ in other.memory_stats()["dram"]["live"]] == ["resident", "constant"]
 
 

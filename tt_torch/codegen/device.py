@@ -37,6 +37,7 @@ from tt_torch.errors import (
 )
 from tt_torch.runtime.buffers import make_results, result_forms
 from tt_torch.runtime.mesh import Given, Sharding, two_integers
+from tt_torch.runtime.residents import Kept
 from tt_torch.wire.decode import decode
 
 
@@ -214,6 +215,7 @@ class TtnnExecutable:
     """
 
     compare_weights = False
+    caches: runtime.Caches | None = None
     guarded = False
 
     def __init__(
@@ -277,7 +279,7 @@ class TtnnExecutable:
             return self._of_chips(session, described, value, who, stays)
         tensor = _required(value, described.whole(self.program.mesh_shape), who)
         if stays and not tensor.is_inference():  # they have no version, so a change would not be seen
-            return session.kept(described, tensor, who, self.compare_weights)
+            return session.kept(described, tensor, who, self.compare_weights, self._owner())
         return to_array(described, tensor, who)
 
     def _of_chips(
@@ -289,8 +291,11 @@ class TtnnExecutable:
         for value in values:
             _required(value, described.shape, who)
         if stays and not any(value.is_inference() for value in values):
-            return session.kept_of_chips(described, values, who, self.compare_weights)
+            return session.kept_of_chips(described, values, who, self.compare_weights, self._owner())
         return [to_array(described, value, who) for value in values]
+
+    def _owner(self) -> Kept | None:
+        return self.caches[0].setdefault(self.device, Kept()) if self.caches else None
 
 
 def _required(value: object, shape: list[int], who: str) -> torch.Tensor:

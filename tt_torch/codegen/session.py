@@ -14,7 +14,7 @@ from tt_torch.codegen.links import Link
 from tt_torch.codegen.program import Program, Tensor
 from tt_torch.codegen.source import constant, to_source
 from tt_torch.codegen.ttnn_worker.messages import Values
-from tt_torch.runtime.residents import Residents
+from tt_torch.runtime.residents import Kept, Residents
 
 
 class Key:
@@ -83,15 +83,18 @@ class Session:
         self._programs[executable] = key
         return key
 
-    def kept(self, described: Tensor, value: torch.Tensor, who: str, whole: bool) -> Key:
-        """A tensor that stays on the device. It is sent if it is new or has changed; `whole` compares all values."""
-        key: Key = self.residents.get(value, described, _placement(described), who, whole).handle
+    def kept(self, described: Tensor, value: torch.Tensor, who: str, whole: bool, owner: Kept | None) -> Key:
+        """A tensor that stays on the device as long as `owner`, or the device, keeps it. It is sent if it is new or has
+        changed; `whole` compares all values."""
+        key: Key = self.residents.get(value, described, _placement(described), who, whole, owner).handle
         return key
 
-    def kept_of_chips(self, described: Tensor, values: Sequence[torch.Tensor], who: str, whole: bool) -> Key:
+    def kept_of_chips(
+        self, described: Tensor, values: Sequence[torch.Tensor], who: str, whole: bool, owner: Kept | None
+    ) -> Key:
         """The same for a tensor that has a value per chip."""
         placement = _placement(described)
-        parts: list[_Part] = [self._parts.get(x, described, placement, who, whole).handle for x in values]
+        parts: list[_Part] = [self._parts.get(x, described, placement, who, whole, owner).handle for x in values]
         known = self._of_chips.get(parts[0])
         if known and all(ref() is part for ref, part in zip(known[0], parts, strict=True)):
             return known[1]

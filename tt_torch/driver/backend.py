@@ -353,16 +353,16 @@ class _Compiler:
 
     def _piece(self, chip: int, gm: GraphModule, roles: Sequence[str]) -> Runner:
         """The runner of a graph. The device supports all ops of this graph."""
-        config, device = self.config, self.devices[chip]
+        config, device, caches = self.config, self.devices[chip], self.options.caches
         if self.observer.make_executor:
-            return self.observer.make_executor(gm, roles, config, device)
+            return self.observer.make_executor(gm, roles, config, device).kept_in(caches)
         compiled = compile_graph(gm, roles, config, self.observer.reached)
         if config.compile_depth != CompileDepth.EXECUTE:
             gm.recompile()
             return lambda inputs: gm(*inputs)
         if config.mesh_shape != (1, 1):
-            return MeshExecutor(compiled, device, shards.varying_results(gm.graph))
-        return Executor(compiled, device)
+            return MeshExecutor(compiled, device, shards.varying_results(gm.graph)).kept_in(caches)
+        return Executor(compiled, device).kept_in(caches)
 
 
 def _runner(
@@ -378,7 +378,7 @@ def _runner(
     observer.graph(program)
     compiler = _Compiler(config, options, observer, devices_of(program, options))
     if config.fallback == "error" and calls_graphs(program) and _is_plain(config, observer):
-        return compile_loops(program, roles, config, compiler.devices[0], observer)
+        return compile_loops(program, roles, options, compiler.devices[0], observer)
     eager = as_function(program) if config.mesh_shape == (1, 1) else None  # the host cannot exchange values of chips
     plan = make_exact(program, strict=config.fallback == "strict-dtype", flag=observer.flag)
     if not plan.flagged:  # if the flag is false, the host repeats the call, and needs the inputs as they were

@@ -27,6 +27,7 @@ class Program(Protocol):
     outputs: list[runtime.TensorSpec]
     compare_weights: bool
     guarded: bool  # whether Dynamo looks at the weights before each call
+    caches: runtime.Caches | None  # what keeps the resident inputs; None stands for the device
     updates: Mapping[int, int]  # a device without states ignores it: each result is then a new tensor
 
     def __call__(
@@ -44,9 +45,6 @@ class Device(Protocol):
 
     def load(self, binary: bytes) -> Program:
         """The first program of a binary. Raises what `tt_torch.load` raises."""
-
-    def free_weights(self) -> None:
-        """Frees the device memory of tensors that stay on the device. A later call copies them again."""
 
     def close(self) -> None: ...
 
@@ -157,12 +155,7 @@ def devices_at(places: Set[torch.device], options: BackendOptions) -> dict[int, 
             raise DeviceError(f"the program's tensors are on {names}, but `devices` has only the chips {ids}")
     else:
         devices = {number: _default(config, chip) for number, chip in zip(numbers, chips, strict=True)}
-    return {number: _noted(device, options) for number, device in devices.items()}
-
-
-def _noted(device: Any, options: BackendOptions) -> Any:
-    vars(options)["used"].add(device)
-    return device
+    return devices
 
 
 def _given(numbers: Sequence[int], devices: Sequence[Any], mesh_shape: tuple[int, int]) -> dict[int, Device]:

@@ -76,6 +76,11 @@ class Executor:
             return MeshExecutable(binary, 0, device, *on_mesh, **each)
         return runtime.Executable(binary, 0, device)
 
+    def kept_in(self, caches: runtime.Caches) -> Executor:
+        """Lets dictionaries of the user keep the tensors that stay on the device."""
+        self.executable.caches = caches
+        return self
+
     @property
     def watched(self) -> runtime.Executable:
         """The program with its callback after each op. Raises DeviceError if the device has no such callback."""

@@ -16,7 +16,7 @@ import torch
 from torch.fx import GraphModule, Node
 from torch_mlir import ir
 
-from tt_torch.config import CompileDepth, CompilerConfig
+from tt_torch.config import BackendOptions, CompileDepth, CompilerConfig
 from tt_torch.driver import report
 from tt_torch.driver.compile import Dump, reported, stablehlo_of
 from tt_torch.driver.decisions import FORMS, returns_tensors, with_tuple, write_numbers
@@ -56,14 +56,15 @@ def decides(branches: Sequence[GraphModule]) -> bool:
 
 
 def compile_loops(
-    program: GraphModule, roles: Sequence[str], config: CompilerConfig, device: Device, observer: Observer
+    program: GraphModule, roles: Sequence[str], options: BackendOptions, device: Device, observer: Observer
 ) -> ExactRunner:
     """The runner of a graph with loops and branches. `roles` are the roles of its placeholders.
 
     Raises UnsupportedOpError for an op that the device lacks, and for what a graph that is called cannot have: Python
     numbers that change, random numbers, complex numbers and checks of the host.
     """
-    eager, part, depth = as_function(program), _part(copied(program)), config.compile_depth
+    config, eager, part = options.compiler_config, as_function(program), _part(copied(program))
+    depth = config.compile_depth
     plan, resident = Plan(_limits(program)), [i for i, role in enumerate(roles) if role != "input"]
     stopped = ExactRunner(lambda inputs: eager(*inputs), eager, plan, resident)  # below EXECUTE, the CPU computes
     dump = Dump(config, observer.reached)
@@ -79,7 +80,7 @@ def compile_loops(
     flow, programs = compile_steps(module, config, False)
     if depth < CompileDepth.EXECUTE:
         return stopped
-    executors = {name: Executor(compiled, device) for name, compiled in programs.items()}
+    executors = {name: Executor(compiled, device).kept_in(options.caches) for name, compiled in programs.items()}
     for executor in executors.values():
         observer.executor(executor)
     runner = CheckedRunner(None if MAIN in programs else flow, executors, checks)

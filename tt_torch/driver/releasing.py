@@ -48,6 +48,8 @@ def release(model: HasParameters) -> int:
         if not all(entry.is_current(x, whole=True) for entry in entries):
             raise ReleaseError(f"{name} was changed after the last call of a program; call the compiled model first")
     for device in devices:
+        for _, x, _ in chosen:
+            device.residents.keep(x)  # no other memory has the values
         device.unbind()
     return sum(_release(*one) for one in chosen)
 

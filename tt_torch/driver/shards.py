@@ -154,9 +154,7 @@ def _for_mesh(options: BackendOptions, mesh: Mesh) -> BackendOptions:
     config = without_host(options.compiler_config)
     if config.mesh_shape not in ((1, 1), mesh):
         raise MeshError(f"the option mesh_shape is {config.mesh_shape}, and the DTensors are on the mesh {mesh}")
-    new = dataclasses.replace(options, compiler_config=config.frozen(mesh_shape=mesh))
-    vars(new)["used"] = vars(options)["used"]
-    return new
+    return dataclasses.replace(options, compiler_config=config.frozen(mesh_shape=mesh))
 
 
 def _mesh_of(examples: Sequence[object]) -> Mesh:

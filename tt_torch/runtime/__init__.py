@@ -22,12 +22,15 @@ from tt_torch.runtime import _runtime, residents
 from tt_torch.runtime._runtime import DataType, ProgramInfo, TensorSpec
 from tt_torch.runtime.buffers import Buffer, make_results, read, result_forms, write
 from tt_torch.runtime.mesh import MeshSpec, PartSpec, two_integers
-from tt_torch.runtime.residents import Bound, Native, Resident, Residents, Split, can_be_state, refresh
+from tt_torch.runtime.residents import Bound, Kept, Native, Resident, Residents, Split, can_be_state, refresh
 
 if TYPE_CHECKING:  # it imports torch.distributed
     from tt_torch.torch_private.hosts import Hosts
 
 __all__ = ["Binary", "DataType", "Device", "Executable", "ProgramInfo", "TensorSpec", "default_device", "refresh"]
+
+
+Caches: TypeAlias = tuple[dict[Any, Any], dict[Any, Any]]  # a Kept object for each device
 
 
 class Binary:
@@ -172,7 +175,6 @@ class Device:
     def free_weights(self) -> None:
         """Frees the memory of the tensors that stay on the device. A later call copies them again."""
         self.residents.clear()
-        self.unbind()
 
     def unbind(self) -> None:
         """At its next call, each program looks for its weights among the tensors on the device again."""
@@ -200,6 +202,9 @@ class Executable:
     writes are missed (docs/weights.md describes them). `output_dtypes`, `output_strides` and `output_devices` have an
     entry per result; None means the default: the program's type, contiguous, on the CPU.
 
+    `caches` are dictionaries of the caller, for constants and for states. The resident inputs of this program leave the
+    device when they leave the dictionaries. Without them, the device keeps the inputs.
+
     `updates` maps the position of a result to the position of an input, if the result is the new value of the input.
     Such an input is a state: the program updates it in its own memory, and returns the tensor itself as this result. An
     input whose memory does not fit the device's data type, or has gaps, is copied like all others, and the result is a
@@ -210,6 +215,7 @@ class Executable:
     """
 
     compare_weights = False
+    caches: Caches | None = None
     guarded = False  # whether Dynamo checks the weights before each call; such weights cannot be released
     updates: Mapping[int, int] = MappingProxyType({})
 
@@ -269,7 +275,7 @@ class Executable:
         kept = [i for i in split.kept if not inputs[i].is_inference()]
         found = [(i, self._resident(i, inputs[i], i in states)) for i in [*kept, *states]]
         native = _runtime.Residents(len(inputs), [(i, r.handle, r.memory, inputs[i]) for i, r in found])
-        bound = Bound(native, tensors, {i: inputs[i] for i in states})
+        bound = Bound(native, tensors, {i: inputs[i] for i in states}, [r for _, r in found])
         split.bound = bound if len(kept) == len(tensors) else None
         return native
 
@@ -278,7 +284,8 @@ class Executable:
         known = self.device.residents
         try:
             given = tensor, spec, placement, f"input {position}"
-            found = known.state(*given) if is_state else known.get(*given, whole=True)
+            owner = self.caches[is_state].setdefault(self.device, Kept()) if self.caches else None
+            found = known.state(*given, owner) if is_state else known.get(*given, whole=True, owner=owner)
             found.guarded |= self.guarded
             return found
         except RuntimeError as error:  # PyTorch raises it for sparse and other tensors without memory of their own

@@ -14,7 +14,7 @@ from tt_torch.runtime import Binary, Device, Executable
 from tt_torch.runtime._runtime import Residents
 from tt_torch.runtime.buffers import make_results
 from tt_torch.runtime.mesh import Given, MeshSpec, PartSpec, Sharding, shardings_of
-from tt_torch.runtime.residents import Bound, Native, Split, can_be_state, is_negated
+from tt_torch.runtime.residents import Bound, Native, Resident, Split, can_be_state, is_negated
 from tt_torch.torch_private.tensors import storage_of
 
 
@@ -141,28 +141,33 @@ class MeshExecutable(Executable):
         if native is not None:
             return native
         kept = [i for i in split.kept if not flat[i].is_inference()]
-        entries = [entry for i in kept for entry in self._entries(i, inputs[i])]
+        residents: list[Resident] = []
+        entries = [entry for i in kept for entry in self._entries(i, inputs[i], residents)]
         for place, x in written.items():
             spec = PartSpec(self.inputs[place % count], place < count)
             state = self._resident(place % count, x, is_state=True, form=(spec, repr(spec)))
             entries.append((place, state.handle, None, x))
+            residents.append(state)
         native = Residents(len(flat), entries)
         if self.hosts:
             self._of_weights = _digest(inputs, split.kept)
-        split.bound = Bound(native, tensors, written) if len(kept) == len(split.kept) else None
+        split.bound = Bound(native, tensors, written, residents) if len(kept) == len(split.kept) else None
         return native
 
-    def _entries(self, i: int, given: Given) -> list[tuple[Any, ...]]:
-        """For each chip: the position of an input, its handle, its fingerprint and the tensor of the caller."""
+    def _entries(self, i: int, given: Given, residents: list[Resident]) -> list[tuple[Any, ...]]:
+        """For each chip: the position of an input, its handle, its fingerprint and the tensor of the caller. Adds what
+        stays on the device to `residents`."""
         count = len(self.inputs)
         if isinstance(given, torch.Tensor):
             whole = self._resident(i, given)
+            residents.append(whole)
             handles = enumerate(whole.handles)
             return [(chip * count + i, handle, whole.memory if chip == 0 else None, given) for chip, handle in handles]
         found = []
         for chip, part in enumerate(given):
             spec = PartSpec(self.inputs[i], chip == 0)
             one = self._resident(i, part, form=(spec, repr(spec)))
+            residents.append(one)
             found.append((chip * count + i, one.handle, one.memory, part))
         return found
 

@@ -1,4 +1,4 @@
-"""Recognises tensors that are already on a device, and finds out whether they have changed."""
+"""Recognises tensors that are already on a device, finds out whether they have changed, and knows who keeps them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from typing import Any, TypeAlias
 
 import torch
+from torch.utils.weak import WeakTensorKeyDictionary
 
 from tt_torch.errors import InputDtypeError, ReleasedWeightError
 from tt_torch.runtime import _runtime, fused_steps
@@ -53,10 +54,8 @@ class Resident:
     nobody can write to it.
     """
 
-    def __init__(
-        self, tensor: torch.Tensor, memory: Native | None, handle: Native, died: Callable[[object], object]
-    ) -> None:
-        self._tensor = weakref.ref(tensor, died)
+    def __init__(self, tensor: torch.Tensor, memory: Native | None, handle: Native) -> None:
+        self._tensor = weakref.ref(tensor)
         self._data = None if self.is_released else tensor.data_ptr()
         self._version = version(tensor) if memory or self.is_released else None
         self.memory, self.handle = memory, handle
@@ -89,75 +88,129 @@ class Resident:
         return self.memory is None or (self._version == version(tensor) and self.memory.same(whole))
 
 
+class Kept:
+    """The tensors that one owner keeps on a device, in one or more forms. They leave the device when all their owners
+    are gone, when the tensor dies, or when it changes. `len` counts the tensors."""
+
+    def __init__(self) -> None:
+        self.forms = WeakTensorKeyDictionary()  # for each tensor: its Resident objects by placement
+
+    def __len__(self) -> int:
+        return len(self.forms)
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} tensors on a device>"
+
+
 class Residents:
     """Tensors that are kept on a device. They are recognised by their identity, memory, version, values and placement.
 
     `make(spec, tensor, who)` puts a tensor on the device and returns its handle; `share` does the same for a state,
-    which programs update in the tensor's own memory. The handle is dropped when the tensor dies or changes.
+    which programs update in the tensor's own memory. An owner keeps the handle: the Kept object that `get` and `state`
+    take, or else the device.
     """
 
     def __init__(self, make: Make, share: Make | None = None) -> None:
         self._make, self._share = make, share
-        self._entries: dict[tuple[int, str], Resident] = {}
+        self._own = Kept()
+        self._owners = weakref.WeakSet([self._own])
+        self._entries: weakref.WeakValueDictionary[tuple[int, str], Resident] = weakref.WeakValueDictionary()
 
-    def get(self, tensor: torch.Tensor, spec: _runtime.TensorSpec, placement: str, who: str, whole: bool) -> Resident:
+    def get(
+        self,
+        tensor: torch.Tensor,
+        spec: _runtime.TensorSpec,
+        placement: str,
+        who: str,
+        whole: bool,
+        owner: Kept | None = None,
+    ) -> Resident:
         """The tensor on the device, which is copied there if necessary. `whole` compares all values with the copy."""
-        key = (id(tensor), placement)
-        entry = self._entries.get(key)
+        entry = self._entries.get((id(tensor), placement))
         if entry and entry.is_current(tensor, whole):
-            return entry
+            return self._keep(tensor, placement, entry, owner)
         if isinstance(tensor, ReleasedWeight):
-            return self._released(key, tensor, spec, who)
+            return self._released(tensor, spec, placement, who)
         memory = _runtime.Fingerprint(tensor, who)  # made before the copy, so that a write in between is found
         source = tensor.resolve_neg() if tensor.is_neg() else tensor
         handle = self._make(spec, source, who)
         fused_steps.watch(tensor)
-        return self._keep(key, tensor, memory, handle)
+        return self._new(tensor, placement, Resident(tensor, memory, handle), owner)
 
-    def _released(self, key: tuple[int, str], weight: ReleasedWeight, spec: _runtime.TensorSpec, who: str) -> Resident:
-        """A weight without values in memory, which the device gets from its source."""
+    def _released(self, weight: ReleasedWeight, spec: _runtime.TensorSpec, placement: str, who: str) -> Resident:
+        """A weight without values in memory, which the device gets from its source, and keeps."""
         source = weight.tt_source
         if source is None:
             raise ReleasedWeightError(f"{who} is {weight.tt_released}, which was released, and this device lacks it")
-        return self._keep(key, weight, None, self._make(spec, source, who))  # nobody can write to the weight
+        entry = Resident(weight, None, self._make(spec, source, who))  # nobody can write to the weight
+        return self._new(weight, placement, entry, None)
 
-    def state(self, tensor: torch.Tensor, spec: _runtime.TensorSpec, placement: str, who: str) -> Resident:
+    def state(
+        self,
+        tensor: torch.Tensor,
+        spec: _runtime.TensorSpec,
+        placement: str,
+        who: str,
+        owner: Kept | None = None,
+    ) -> Resident:
         """The tensor as a state: programs write to its memory. `can_be_state` must hold for it."""
         assert self._share, "this device has no states"
-        key = (id(tensor), f"state {placement}")
-        entry = self._entries.get(key)
+        placement = f"state {placement}"
+        entry = self._entries.get((id(tensor), placement))
         if entry and entry.is_current(tensor, whole=False):
-            return entry
-        handle = self._share(spec, tensor, who)
-        return self._keep(key, tensor, None, handle)
+            return self._keep(tensor, placement, entry, owner)
+        return self._new(tensor, placement, Resident(tensor, None, self._share(spec, tensor, who)), owner)
 
-    def _keep(self, key: tuple[int, str], tensor: torch.Tensor, memory: Native | None, handle: Native) -> Resident:
-        self._entries[key] = entry = Resident(tensor, memory, handle, lambda _: self._entries.pop(key, None))
+    def _new(self, tensor: torch.Tensor, placement: str, entry: Resident, owner: Kept | None) -> Resident:
+        for one in list(self._owners):  # none of them needs the values from before the change
+            one.forms.get(tensor, {}).pop(placement, None)
+        self._entries[id(tensor), placement] = entry
+        return self._keep(tensor, placement, entry, owner)
+
+    def _keep(self, tensor: torch.Tensor, placement: str, entry: Resident, owner: Kept | None) -> Resident:
+        owner = self._own if owner is None else owner
+        self._owners.add(owner)
+        owner.forms.setdefault(tensor, {})[placement] = entry
         return entry
+
+    def keep(self, tensor: torch.Tensor) -> None:
+        """Keeps the tensor for as long as it lives, whatever its owners do."""
+        for (number, placement), entry in list(self._entries.items()):
+            if number == id(tensor) and entry.is_of(tensor):
+                self._keep(tensor, placement, entry, None)
 
     def of(self, tensor: torch.Tensor) -> list[Resident]:
         """The forms in which the tensor is on the device."""
-        found = [entry for (number, _), entry in self._entries.items() if number == id(tensor)]
+        found = [entry for (number, _), entry in list(self._entries.items()) if number == id(tensor)]
         return [entry for entry in found if entry.is_of(tensor)]
 
     def clear(self) -> None:
-        """Drops all tensors except released weights, because only the device has their values."""
-        kept = {key: entry for key, entry in self._entries.items() if entry.is_released}
-        self._entries.clear()
-        self._entries.update(kept)
+        """Drops all tensors of all owners except released weights, because only the device has their values."""
+        for owner in list(self._owners):
+            for tensor in list(owner.forms):
+                if not isinstance(tensor, ReleasedWeight):
+                    owner.forms.pop(tensor, None)
 
 
 class Bound:
     """The resident inputs of a call. They are passed again as long as the same tensors have the same values.
 
-    The versions of `states` do not matter, because the device has their memory.
+    The versions of `states` do not matter, because the device has their memory. `kept` are those of the tensors that
+    stay on the device.
     """
 
-    def __init__(self, native: Native, tensors: Sequence[torch.Tensor], states: Mapping[int, torch.Tensor]) -> None:
+    def __init__(
+        self,
+        native: Native,
+        tensors: Sequence[torch.Tensor],
+        states: Mapping[int, torch.Tensor],
+        kept: Sequence[Resident],
+    ) -> None:
         self._versions, self._states = list(map(version, tensors)), frozenset(states)
-        # The list is emptied when a tensor dies. This frees its device memory, and another tensor may get its address.
+        # The list is emptied when a tensor dies or no owner keeps it. This frees its device memory, and another tensor
+        # may get its address.
         self._native = alive = [native]
-        self._watched = [weakref.ref(tensor, lambda _: alive.clear()) for tensor in (*tensors, *states.values())]
+        self._watched = [weakref.ref(one, lambda _: alive.clear()) for one in (*tensors, *states.values(), *kept)]
 
     def find(
         self, inputs: Sequence[object], tensors: Sequence[torch.Tensor], states: Set[int], whole: bool
