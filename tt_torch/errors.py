@@ -315,6 +315,15 @@ class ExecutableBusyError(TTTorchError, RuntimeError):
     """An executable was called from inside its own callback."""
 
 
+class TracingError(TTTorchError, RuntimeError):
+    """`make_fx` or `torch.jit.trace` would record a call of a program, whose ops are no ops of PyTorch."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "a compiled program cannot be traced, because its ops are no ops of PyTorch; trace the model itself"
+        )
+
+
 # --- serving --------------------------------------------------------------------------------
 
 

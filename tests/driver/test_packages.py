@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils._pytree import register_pytree_node
 from transformers.modeling_outputs import BaseModelOutput
 
@@ -25,6 +26,7 @@ from tt_torch.errors import (
     InputShapeError,
     PackageError,
     PackagingError,
+    TracingError,
 )
 from tt_torch.torch_private.tensors import FakeTensorMode
 
@@ -341,3 +343,34 @@ def test_a_binary_alone_is_still_a_binary(tmp_path: Path) -> None:
     compiled.save(tmp_path / "model.ttnn")
     assert (tmp_path / "model.ttnn").read_bytes() == compiled.binary
     same(tt_torch.load(tmp_path / "model.ttnn")(*compiled.arguments(X)), (X * 2,))
+
+
+def test_weights_in_inference_mode(tmp_path: Path) -> None:
+    """A weight that was made in inference mode has no version, so a call copies it. Weights of a package have one."""
+    with torch.inference_mode():
+        model = nn.Linear(4, 2)
+        program = tt_torch.compile_model(model, (X,))
+        program.save(tmp_path / "model.ttpkg")
+        loaded = tt_torch.load(tmp_path / "model.ttpkg")
+        same(loaded(X), model(X))
+        for run in (program, torch.compile(model, backend="tt")):
+            same(run(X), model(X))
+            model.weight.add_(1)
+            same(run(X), model(X))
+    assert not any(weight.is_inference() for weight in loaded.weights.values())
+    loaded.weights["weight"].add_(2)
+    same(loaded(X), model(X))
+
+
+def calls(run: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+    return lambda x: run(x)
+
+
+@pytest.mark.parametrize("trace", [lambda run: make_fx(run)(X), lambda run: torch.jit.trace(run, (X,))])
+def test_a_compiled_model_cannot_be_traced(tmp_path: Path, trace: Callable[..., Any]) -> None:
+    program = tt_torch.compile_model(torch.relu, (X,))
+    program.save(tmp_path / "model.ttpkg")
+    for run in (program, tt_torch.load(tmp_path / "model.ttpkg")):
+        with pytest.raises(TracingError, match=r"cannot be traced, .*; trace the model itself"):
+            trace(calls(run))
+        same(run(X), torch.relu(X))

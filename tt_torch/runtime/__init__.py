@@ -210,8 +210,8 @@ class Executable:
     input whose memory does not fit the device's data type, or has gaps, is copied like all others, and the result is a
     new tensor.
 
-    A call raises InputCountError, InputShapeError, InputDtypeError, DeviceError, DeviceMemoryError, KernelError and
-    ExecutableBusyError.
+    A call raises InputCountError, InputShapeError, InputDtypeError, DeviceError, DeviceMemoryError, KernelError,
+    ExecutableBusyError and TracingError.
     """
 
     compare_weights = False
@@ -275,8 +275,8 @@ class Executable:
         kept = [i for i in split.kept if not inputs[i].is_inference()]
         found = [(i, self._resident(i, inputs[i], i in states)) for i in [*kept, *states]]
         native = _runtime.Residents(len(inputs), [(i, r.handle, r.memory, inputs[i]) for i, r in found])
-        bound = Bound(native, tensors, {i: inputs[i] for i in states}, [r for _, r in found])
-        split.bound = bound if len(kept) == len(tensors) else None
+        written = {i: inputs[i] for i in states}
+        split.bound = Bound(native, tensors, written, [r for _, r in found]) if len(kept) == len(tensors) else None
         return native
 
     def _resident(self, position: int, tensor: torch.Tensor, is_state: bool = False, form: Any = None) -> Resident:

@@ -10,10 +10,11 @@ from typing import TypeAlias
 
 import torch
 
-from tt_torch.errors import InputCountError
+from tt_torch.errors import InputCountError, TracingError
 from tt_torch.memory_error import DeviceMemoryError
 from tt_torch.runtime._runtime import DataType, TensorSpec
 from tt_torch.runtime.residents import Native
+from tt_torch.torch_private.modes import is_traced
 
 _TYPES = {
     torch.float32: DataType.Float32, torch.float16: DataType.Float16, torch.bfloat16: DataType.BFloat16,
@@ -49,8 +50,11 @@ def make_results(
     """Allocates the results of a program. An entry that is None means the program's dtype, contiguous, on the CPU.
     `given` has the tensors of results that are not allocated.
 
-    Raises InputCountError if a list has another length than `results`, and DeviceMemoryError if memory is exhausted.
+    Raises InputCountError if a list has another length than `results`, DeviceMemoryError if memory is exhausted, and
+    TracingError if the ops of PyTorch are recorded now, because the program that fills the results has none.
     """
+    if is_traced():
+        raise TracingError
     for name, said in (("output_dtypes", dtypes), ("output_strides", strides), ("output_devices", devices)):
         if said is not None and len(said) != len(results):
             raise InputCountError(f"{name} has {len(said)} entries, but the program has {len(results)} results")

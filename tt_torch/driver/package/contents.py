@@ -137,11 +137,12 @@ def to_bytes(package: Package) -> bytes:
 
 
 def read(path: str | Path) -> Package:
-    """The package in a file, whose tensors are mapped from the file.
+    """The package in a file, whose tensors are mapped from the file. Inference mode is off, because tensors that are
+    made in it have no versions, and no change of a weight would be seen.
 
     Raises PackageError for a damaged or foreign file, and for a file of a newer version.
     """
-    with _damage(path), safe_open(path, framework="pt") as file:
+    with _damage(path), torch.inference_mode(False), safe_open(path, framework="pt") as file:
         metadata = file.metadata() or {}
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     return _package(str(path), metadata, tensors)
@@ -165,7 +166,7 @@ def from_bytes(data: bytes) -> Package:
 
 def unpacked(origin: str, data: bytes) -> tuple[dict[str, str], dict[str, torch.Tensor]]:
     """The metadata and the tensors in the bytes of a file. Raises PackageError for a damaged or foreign file."""
-    with _damage(origin), well_formed(origin):
+    with _damage(origin), well_formed(origin), torch.inference_mode(False):
         tensors = safetensors.load(data)
         header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
         return header.get("__metadata__", {}), tensors
