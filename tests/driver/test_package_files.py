@@ -7,6 +7,7 @@ import hashlib
 import json
 import pickle
 import pickletools
+import resource
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -22,6 +23,7 @@ import tt_torch
 from tests.driver.damages import cut, flipped
 from tests.driver.test_aot_calls import X, same
 from tests.driver.test_packages import Tied
+from tt_torch.driver.package import contents
 from tt_torch.driver.package.contents import HASH, MANIFEST, hashed
 from tt_torch.errors import (
     PackageError,
@@ -29,6 +31,39 @@ from tt_torch.errors import (
 )
 from tt_torch.runtime import Device
 from tt_torch.tools import package_inspection
+
+# --- files
+
+
+def test_a_file_that_is_replaced_while_it_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """safetensors opens the file twice."""
+    path, models = tmp_path / "model.ttpkg", [nn.Linear(4, 2) for _ in range(2)]
+    first, second = (tt_torch.compile_model(model, (X,)) for model in models)
+    first.save(path)
+
+    def replaced(*given: Any, **named: Any) -> Any:
+        opened = safe_open(*given, **named)
+        monkeypatch.undo()
+        second.save(path)
+        return opened
+
+    monkeypatch.setattr(contents, "safe_open", replaced)
+    loaded = tt_torch.load(path)
+    first.save(path)
+    same(loaded(X), models[1](X))
+
+
+def test_a_full_disk_is_an_oserror_and_leaves_no_file(tmp_path: Path) -> None:
+    program, limits = tt_torch.compile_model(nn.Linear(4, 2), (X,)), resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))  # Python ignores the signal that comes with the error
+    try:
+        for name in ("model.ttpkg", "model.ttnn"):
+            with pytest.raises(OSError, match="too large"):
+                program.save(tmp_path / name)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert not [*tmp_path.iterdir()]
+
 
 # --- copies
 

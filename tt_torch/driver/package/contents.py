@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import safetensors.torch as safetensors
 import torch
@@ -125,9 +126,12 @@ class Tensors(Mapping[str, torch.Tensor]):
 
 
 def write(path: str | Path, package: Package) -> None:
-    """Writes a file completely or not at all. The tensors are not copied."""
+    """Writes a file completely or not at all. The tensors are not copied. Raises OSError if it cannot be written."""
     tensors = package.tensors_in_file()
-    write_by(path, lambda file: safetensors.save_file(tensors, file, _metadata(package, tensors)))
+    try:
+        write_by(path, lambda file: safetensors.save_file(tensors, file, _metadata(package, tensors)))
+    except SafetensorError as error:
+        raise OSError(f"{path} cannot be written: {error}") from error
 
 
 def to_bytes(package: Package) -> bytes:
@@ -136,13 +140,23 @@ def to_bytes(package: Package) -> bytes:
     return safetensors.save(tensors, _metadata(package, tensors))
 
 
+def _opened(path: str | Path) -> Any:
+    """The open file. safetensors opens it twice, for its header and for its tensors. If it was replaced in between, it is
+    opened again."""
+    while True:
+        before = os.stat(path)
+        file = safe_open(path, framework="pt")
+        if os.path.samestat(before, os.stat(path)):
+            return file
+
+
 def read(path: str | Path) -> Package:
     """The package in a file, whose tensors are mapped from the file. Inference mode is off, because tensors that are
     made in it have no versions, and no change of a weight would be seen.
 
     Raises PackageError for a damaged or foreign file, and for a file of a newer version.
     """
-    with _damage(path), torch.inference_mode(False), safe_open(path, framework="pt") as file:
+    with _damage(path), torch.inference_mode(False), _opened(path) as file:
         metadata = file.metadata() or {}
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     return _package(str(path), metadata, tensors)
