@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from forked import Server
 
-from tt_torch.files import write, write_new
+from tt_torch.files import write, write_by, write_new
 
 
 def test_a_file_is_written_with_its_folder_and_the_usual_rights(tmp_path: Path) -> None:
@@ -23,6 +23,28 @@ def test_a_file_is_written_with_its_folder_and_the_usual_rights(tmp_path: Path) 
     assert path.read_bytes() == b"content"
     assert path.stat().st_mode == (tmp_path / "plain").stat().st_mode
     assert os.listdir(path.parent) == ["b.bin"]
+
+
+def by_renaming(file: Path) -> None:
+    """Writes as safetensors does."""
+    other = file.with_name(".other")
+    other.touch(0o600)
+    other.write_bytes(b"content")
+    other.replace(file)
+
+
+def test_a_library_may_rename_a_file_of_its_own(tmp_path: Path) -> None:
+    """The file has the usual rights, and another process that writes to the folder meanwhile does not remove it."""
+    (tmp_path / "plain").write_bytes(b"")
+
+    def fill(file: Path) -> None:
+        by_renaming(file)
+        write(tmp_path / "meanwhile", b"")
+
+    write_by(tmp_path / "new", fill)
+    assert (tmp_path / "new").read_bytes() == b"content"
+    assert (tmp_path / "new").stat().st_mode == (tmp_path / "plain").stat().st_mode
+    assert sorted(os.listdir(tmp_path)) == ["meanwhile", "new", "plain"]
 
 
 def test_a_file_keeps_its_rights_and_links_stay_links(tmp_path: Path) -> None:
@@ -123,6 +145,6 @@ def test_the_next_write_removes_what_a_killed_process_left(tmp_path: Path, forks
     done = forks.run("-c", KILLED, path)
     assert done.returncode == -signal.SIGKILL
     assert path.read_bytes() == b"old"
-    assert len(os.listdir(tmp_path)) == 2
+    assert len(os.listdir(tmp_path)) == 3  # a lock and a folder
     write(tmp_path / "another", b"")
     assert sorted(os.listdir(tmp_path)) == ["another", "file"]

@@ -80,31 +80,47 @@ def _written(folder: Path, fill: Callable[[Path], object], rights: int | None = 
     or `rights`; nobody else can read it before it has them."""
     folder.mkdir(parents=True, exist_ok=True)
     _clean(folder)
-    with _temporary(folder, 0o666 if rights is None else 0o600) as temporary:
-        fill(temporary)
-        if rights is not None:
-            temporary.chmod(rights)
-        yield temporary
+    with _lock(folder) as lock:
+        own = _content(lock)
+        own.mkdir(0o700)
+        try:
+            content = own / "content"
+            fill(content)  # a library may write another file and rename it, so `content` itself cannot be the lock
+            content.chmod(stat.S_IMODE(lock.stat().st_mode) if rights is None else rights)
+            yield content
+        finally:
+            _remove(own)
+
+
+def _content(lock: Path) -> Path:
+    """The folder of the content that a lock is for."""
+    return lock.with_name(f"{lock.name}.content")
+
+
+def _remove(folder: Path) -> None:
+    for file in [*folder.iterdir()]:
+        file.unlink()
+    folder.rmdir()
 
 
 @contextlib.contextmanager
-def _temporary(folder: Path, rights: int) -> Iterator[Path]:
-    """A new file. Its lock tells other processes that somebody still writes to it. Errors name the folder, because
-    nobody knows the name of this file."""
+def _lock(folder: Path) -> Iterator[Path]:
+    """A new file with the usual rights. Its lock tells other processes that somebody still writes. Errors name the
+    folder, because nobody knows the name of this file."""
     while True:
-        temporary = folder / f"{_TEMPORARY}{secrets.token_hex(8)}"
+        lock = folder / f"{_TEMPORARY}{secrets.token_hex(8)}"
         try:
-            descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, rights)
+            descriptor = os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
         except OSError as error:
             raise OSError(error.errno, error.strerror, str(folder)) from None
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
-            if not temporary.exists():
+            if not lock.exists():
                 continue  # somebody cleaned it away before it was locked
             try:
-                yield temporary
+                yield lock
             finally:
-                temporary.unlink(missing_ok=True)
+                lock.unlink(missing_ok=True)
             return
         finally:
             os.close(descriptor)
@@ -112,6 +128,8 @@ def _temporary(folder: Path, rights: int) -> Iterator[Path]:
 
 def _clean(folder: Path) -> None:
     for left in folder.glob(f"{_TEMPORARY}*"):
-        with contextlib.suppress(OSError), left.open("rb") as file:  # it is gone, locked, or somebody else's
+        with contextlib.suppress(OSError), left.open("rb") as file:  # it is gone, a folder, locked, or somebody else's
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if _content(left).exists():
+                _remove(_content(left))
             left.unlink(missing_ok=True)

@@ -141,8 +141,8 @@ def to_bytes(package: Package) -> bytes:
 
 
 def _opened(path: str | Path) -> Any:
-    """The open file. safetensors opens it twice, for its header and for its tensors. If it was replaced in between, it is
-    opened again."""
+    """The open file. safetensors opens it twice, for its header and for its tensors. If it was replaced in between, it
+    is opened again."""
     while True:
         before = os.stat(path)
         file = safe_open(path, framework="pt")
