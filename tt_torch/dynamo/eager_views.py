@@ -87,8 +87,7 @@ class EagerViews:
 
 
 def _without_gradients(view: Node) -> Node:
-    """The values of a view. PyTorch cannot compute gradients of a program that returns DTensors with gradients of which
-    one is not used."""
+    """The values of a view. Its gradients are those of the view that is made again."""
     with view.graph.inserting_after(view):
         new = view.graph.call_method("detach", (view,))
     new.meta = dict(view.meta)

@@ -16,10 +16,6 @@ import torch
 import torch._functorch.aot_autograd  # 2.13.0: without it the next but one import would be circular
 import torch.distributed as dist
 import torch.distributed._ops.device_mesh  # 2.13.0: without it COORDINATE is not known
-from torch._functorch._aot_autograd.runtime_wrappers import (
-    AOTDispatchAutograd,  # 2.13.0: for _also_of_each_chip
-    coerce_to_expected_memory_format,  # 2.13.0: the same
-)
 from torch._guards import TracingContext  # 2.13.0: for of_first_chip
 from torch._subclasses import meta_utils  # 2.13.0: for _and_of_the_same_parts
 from torch.distributed import (
@@ -47,7 +43,7 @@ from torch.testing._internal.distributed.fake_pg import (
 )
 
 from tt_torch.errors import CollectiveError, MeshError
-from tt_torch.torch_private import checkpoints, rank_states, shardings, strided_parts
+from tt_torch.torch_private import checkpoints, rank_states, result_gradients, shardings, strided_parts
 from tt_torch.torch_private.chips import (
     EXCHANGES,
     MIXED,
@@ -260,18 +256,6 @@ def _of_all_chips_or_one(of: Any) -> Callable[..., Any]:
     return coordinate
 
 
-# 2.13.0: without it a gradient with a value per chip would be refused for a plain tensor of the traced graph.
-def _also_of_each_chip(of: Any) -> Any:
-    def process_runtime_tangent(x: Any, meta: Any, *rest: Any, **named: Any) -> tuple[Any, list[Any]]:
-        parts = parts_of(x)
-        if parts is None:
-            return of(x, meta, *rest, **named)
-        fitting = of_parts([coerce_to_expected_memory_format(part, meta.memory_format) for part in parts])
-        return fitting, [fitting]
-
-    return staticmethod(process_runtime_tangent)
-
-
 # 2.13.0: without it collectives in a graph that is captured would leave out groups with chips of other processes, and a
 # graph with two inputs in one memory could not be captured: while Dynamo puts their fake tensors in one memory, no mode
 # answers for their sizes.
@@ -324,8 +308,8 @@ _PATCHES: Sequence[tuple[Any, str, Callable[[Any], Any]]] = (
     (meta_utils, "_grad_context_compatible", _and_of_the_same_parts),
     (distributed_c10d, "_unregister_all_process_groups", _end_before),
     (LocalTensor, "__torch_dispatch__", _exchanged),
-    (AOTDispatchAutograd, "process_runtime_tangent", _also_of_each_chip),
     *rank_states.PATCHES,
+    *result_gradients.PATCHES,
     *shardings.PATCHES,
     *strided_parts.PATCHES,
     *((_LocalDeviceMesh, name, _of_all_chips_or_one) for name in _PATCHED_DEVICE_MESH_METHODS),
