@@ -19,6 +19,9 @@ LOOKUPS: dict[str, Callable[..., torch.Tensor]] = {
     "two that are joined": lambda w, i, j: torch.cat([F.embedding(i, w), F.embedding(j, w)]),
     "one, then a product": lambda w, i, j: F.embedding(i, w).relu() @ w.t(),
     "elements": lambda w, i, j: torch.gather(w, 0, i.reshape(1, -1)) * 2,
+    "rows at an index": lambda w, i, j: w[i] * w[j.flip(0)],
+    "columns at an index": lambda w, i, j: w[:, i % 8],
+    "elements at two indices": lambda w, i, j: w[None, i, j % 8],
     "elements of rows": lambda w, i, j: torch.gather(w.t(), -1, j.reshape(-1, 1)),
 }
 

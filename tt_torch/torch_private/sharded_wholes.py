@@ -14,13 +14,15 @@ from torch.distributed.tensor import DTensor, Replicate
 
 from tt_torch.errors import MeshError
 from tt_torch.torch_private.ops import OpOverload, is_random, schema
+from tt_torch.torch_private.sharded_masks import READS
 from tt_torch.torch_private.sharded_norms import as_dtensor, handles, local
 from tt_torch.torch_private.trees import tree_leaves, tree_map_only
 
 
 def refuse_size_of_values(op: OpOverload, kwargs: Mapping[str, Any]) -> None:
-    """Raises MeshError for an op whose results have sizes that depend on values, such as `nonzero`."""
-    if torch.Tag.dynamic_output_shape in op.tags and kwargs.get("output_size") is None:
+    """Raises MeshError for an op whose results have sizes that depend on values, such as `nonzero`. Elements that an
+    index chooses have the sizes of the index; `of_mask` refuses masks."""
+    if torch.Tag.dynamic_output_shape in op.tags and op not in READS and kwargs.get("output_size") is None:
         raise MeshError(f"{op} of a DTensor has a size that depends on values; use it on x.full_tensor()")
 
 
