@@ -140,6 +140,37 @@ def test_meshes_that_do_not_fit_are_errors():
         tt_torch.compile_model(model, (x,), mesh=(4,))
 
 
+def broken(x, y, i):
+    z = torch.tanh(x @ y)
+    torch._dynamo.graph_break()
+    return z.sin() + z.shape[0], z.cos()  # of a split batch that has gradients
+
+
+def counted(x, y, i):
+    return x[i] + x.reshape(x.shape[0], 2, -1).sum(1).mean() * (x * y[i]).mean()  # reads the value of `i`
+
+
+def written(x, y, i):
+    z = x * y[0]
+    torch._dynamo.graph_break()
+    z[1:].mul_(z[0])  # an input of this graph gets gradients
+    return z
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+@pytest.mark.parametrize("function", [broken, counted, written])
+def test_gradients_in_graphs_of_several_sizes(function, dynamic):
+    run = torch.compile(function, backend="tt", options=split((1, 2)), dynamic=dynamic)
+    for size, i in ((4, 1), (8, 3)):
+        values, place = [torch.randn(size, 16), torch.randn(16, 16)], torch.tensor(i)
+        found, expected = ([x.clone().requires_grad_() for x in values] for _ in range(2))
+        for f, given in ((run, found), (function, expected)):
+            results = f(*given, place)
+            results = results if isinstance(results, tuple) else (results,)
+            sum((x * torch.linspace(1, 2, x.numel()).view(x.shape)).sum() for x in results).backward()
+        assert all(torch.allclose(a.grad, b.grad, atol=1e-4, rtol=1e-5) for a, b in zip(found, expected, strict=True))
+
+
 def test_marked_tensors():
     mesh = init_device_mesh("tt", (2, 4), mesh_dim_names=("dp", "tp"))
     model, x = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 8)), torch.randn(8, 16)

@@ -101,9 +101,7 @@ def compile_captured(
     if has_shards(example_inputs):
         run = compile_sharded(gm, example_inputs, options, partial(_aot, observer=observer))
     elif config.automatic_parallelization:
-        split = partial(compile_data_parallel, options=options, aot=partial(_aot, observer=observer))
-        has_sizes = any(isinstance(value, torch.SymInt) for value in example_inputs)
-        run = once_per_size(gm, [], split) if has_sizes else split(gm, example_inputs)
+        run = compile_data_parallel(gm, example_inputs, options, partial(_aot, observer=observer))
     elif config.mesh_shape != (1, 1):
         without = "(1, 1) for a program without DTensors, or automatic_parallelization=True, which splits the batch"
         raise ConfigError("mesh_shape", config.mesh_shape, without)
@@ -177,7 +175,8 @@ def _aot(
         if isinstance(error, DataDependentOutputException) and loop_gradients.takes_gradient(gm):
             return _eager(gm, loop_gradients.REASON, loop_gradients.INSTEAD, config)
         numbers = numbers_read(gm, example_inputs)
-        if numbers and isinstance(error, DataDependentOutputException):
+        one_chip = config.mesh_shape == (1, 1)
+        if one_chip and numbers and isinstance(error, DataDependentOutputException):
             build = partial(_of_concrete_sizes, options=options, observer=observer)
             return once_per_size(gm, numbers, partial(once_per_overlap, build=build, fallback=config.fallback))
         if config.fallback == "error" or error in ours:

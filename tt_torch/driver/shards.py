@@ -66,6 +66,14 @@ def refuse_calls_of_graphs(graph: Graph) -> None:
             raise UnsupportedOpError(name, "collectives", user_line(node), why)
 
 
+def without_capture(gm: GraphModule, fallback: str) -> Function:
+    """Lets eager PyTorch run a graph that writes to an input whose new value has gradients. Raises MeshError if
+    `fallback` is "error"."""
+    if fallback == "error":
+        raise MeshError(f"{WITH_GRADIENTS}; compute another tensor, or use fallback='host'")
+    return wholly_on_host(gm, WITH_GRADIENTS)
+
+
 def compile_sharded(
     gm: GraphModule, examples: Sequence[object], options: BackendOptions, aot: Callable[..., Function]
 ) -> Function:
@@ -80,9 +88,7 @@ def compile_sharded(
     refuse_calls_of_graphs(gm.graph)
     _refuse_mixed(gm.graph)
     if gets_gradients(captured, door.memory_of):
-        if options.compiler_config.fallback == "error":
-            raise MeshError(f"{WITH_GRADIENTS}; compute another tensor, or use fallback='host'")
-        return wholly_on_host(captured, WITH_GRADIENTS)
+        return without_capture(captured, options.compiler_config.fallback)
     views = EagerViews(gm, door.memory_of)
     _in_memory_of_their_own(gm)
     for node, x in zip(gm.graph.find_nodes(op="placeholder"), examples, strict=True):

@@ -32,12 +32,16 @@ GROWING_SHAPES = (
 
 
 def once_per_size(
-    gm: GraphModule, numbers: Sequence[int], compile_for: Callable[[GraphModule, Sequence[object]], Function]
+    gm: GraphModule,
+    numbers: Sequence[int],
+    compile_for: Callable[[GraphModule, Sequence[object]], Function],
+    mode: Callable[[], FakeTensorMode] = FakeTensorMode,
 ) -> Function:
     """A callable that compiles the graph once per set of concrete sizes, at the first call with that set.
 
     `numbers` are positions of scalar inputs whose values the graph reads as Python numbers, such as a position or an
     amount of padding. The graph is compiled once per value of these, too. `Variants` says how many programs are kept.
+    Each program is captured in a new `mode`.
     """
     programs = Variants(MANY_SHAPES)
     sizes: list[list[int]] = []  # of all programs, in the order in which they were compiled
@@ -48,7 +52,7 @@ def once_per_size(
         key = (*shapes, *map(repr, values.values()))  # 0.0 and -0.0 are equal, and NaN is not equal to itself
 
         def compiled() -> Function:
-            with tracing(TracingContext(FakeTensorMode())):
+            with tracing(TracingContext(mode())):
                 program = compile_for(_with_values(gm, values), inputs)
             sizes.append(_sizes(key))
             if len(sizes) == GROWING and _only_grow(sizes):

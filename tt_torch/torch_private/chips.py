@@ -238,12 +238,29 @@ def of_parts(parts: Sequence[torch.Tensor]) -> torch.Tensor:
     return LocalTensor(dict(zip(own.own if own else range(len(parts)), parts, strict=True)))
 
 
+class _Parts(torch.autograd.Function):
+    """The parts of a tensor along dimension 0, one per chip. Its gradient is made of those of the parts."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor, count: int) -> torch.Tensor:
+        parts, own = x.detach().chunk(count), hosts()
+        for mode in RUNNING:
+            mode.require_same([x], "a tensor that is split over the chips")
+        ctx.count = len(own.own) if own else count
+        return of_parts([parts[chip] for chip in own.own] if own else parts)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        parts, own = parts_of(grads[0]) or [grads[0]] * ctx.count, hosts()
+        if own:
+            with own.step(f"the gradient of a tensor that is split over the chips, {tuple(grads[0].shape)}"):
+                parts = own.all_parts(parts)
+        return torch.cat(parts), None
+
+
 def of_whole(x: torch.Tensor, count: int) -> torch.Tensor:
     """A tensor with a value per chip: one of `count` parts of `x` along dimension 0, which all processes have."""
-    parts, own = x.chunk(count), hosts()
-    for mode in RUNNING:
-        mode.require_same([x], "a tensor that is split over the chips")
-    return of_parts([parts[chip] for chip in own.own] if own else parts)
+    return _Parts.apply(x, count)  # type: ignore[no-untyped-call,no-any-return]
 
 
 def parts_of(x: torch.Tensor) -> list[torch.Tensor] | None:

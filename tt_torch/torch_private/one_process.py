@@ -102,6 +102,8 @@ _undo: list[Callable[[], None]] = []
 @contextmanager
 def as_one_chip() -> Iterator[None]:
     """A context in which DTensor traces what any chip does, as seen from the first chip."""
+    fake = TracingContext.get().fake_mode
+    assert fake and fake.shape_env, "the place of a chip in its row needs a symbol"  # see mode_of_a_chip
     with without_modes(), RUNNING[-1].disable(), config.patch(compile_on_one_rank=True):
         try:
             yield
@@ -146,7 +148,7 @@ def of_first_chip(x: Any) -> Any:
     if isinstance(x, LocalTensor):
         first, *_ = parts_of(x) or [x]
         return _fixed(first).requires_grad_(x.requires_grad)
-    return _fixed(x) if isinstance(x, FakeTensor) else x
+    return _fixed(x) if isinstance(x, torch.Tensor) else x
 
 
 def without_values(x: DTensor) -> DTensor:
@@ -159,10 +161,10 @@ def without_values(x: DTensor) -> DTensor:
 def first_part(x: Any, count: int) -> torch.Tensor:
     """An example of the first of `count` parts of an input along dimension 0."""
     whole = _fixed(x)
+    sizes = [whole.shape[0] // count, *whole.shape[1:]]
     with whole.fake_mode:
-        return torch.empty_strided(
-            [whole.shape[0] // count, *whole.shape[1:]], whole.stride(), dtype=x.dtype, device=x.device
-        )
+        part = torch.empty_strided(sizes, whole.stride(), dtype=x.dtype, device=x.device)
+    return part.requires_grad_(x.requires_grad)
 
 
 def on_mesh(x: torch.Tensor, mesh: DeviceMesh, split: bool) -> DTensor:
@@ -178,7 +180,8 @@ def whole(x: Any) -> Any:
 def _fixed(x: Any) -> Any:
     """A fake tensor whose sizes are numbers."""
     if not isinstance(x, FakeTensor):
-        return TracingContext.get().fake_mode.from_tensor(x.detach(), static_shapes=True)
+        fixed = TracingContext.get().fake_mode.from_tensor(x.detach(), static_shapes=True)
+        return fixed.requires_grad_(x.requires_grad)
     if any(isinstance(n, torch.SymInt) for n in (*x.shape, *x.stride())):
         sizes, strides = list(map(int, x.shape)), list(map(int, x.stride()))
         with x.fake_mode:

@@ -21,6 +21,7 @@ from torch._subclasses.fake_tensor import (
     FakeTensor,  # 2.13.0: without it fake tensors as examples would be refused
     unset_fake_temporarily,  # 2.13.0: without it constants could not be computed while a model is captured
 )
+from torch.fx.experimental.symbolic_shapes import ShapeEnv  # 2.13.0: for mode_of_a_chip
 from torch.utils._python_dispatch import (
     TorchDispatchMode,  # 2.13.0: without it the fuzzer cannot tell rounding from error
 )
@@ -35,10 +36,20 @@ __all__ = [
     "TorchDispatchMode",
     "detect_fake_mode",
     "is_non_overlapping_and_dense_or_false",
+    "mode_of_a_chip",
     "suggest_memory_format",
     "unset_fake_temporarily",
     "without_modes",
 ]
+
+
+# 2.13.0: without it a program would take the place of the first chip in its row for that of all chips. The place is a
+# symbol, and other sizes are numbers.
+def mode_of_a_chip() -> FakeTensorMode:
+    """A mode in which a graph of one chip of a mesh is captured."""
+    shapes = ShapeEnv(allow_scalar_outputs=False, allow_dynamic_output_shape_ops=False)
+    return FakeTensorMode(shape_env=shapes, static_shapes=True)
+
 
 # 2.13.0: without it a stale weight on the device would not be noticed. PyTorch counts it up when the tensor is written.
 version = attrgetter("_version")
