@@ -7,7 +7,7 @@ elements, complex numbers become two values, and quantized numbers become intege
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterable
 from graphlib import CycleError, TopologicalSorter
 from itertools import count
 
@@ -19,7 +19,7 @@ from tt_torch.mlir import ods
 from tt_torch.mlir.context import describe, run_native, unsupported
 from tt_torch.mlir.functions import block, main, nested, replace
 from tt_torch.mlir.stablehlo.approximate import sort_instead
-from tt_torch.mlir.stablehlo.build import again, compared, constant, make
+from tt_torch.mlir.stablehlo.build import again, broadcast, compared, constant, make
 from tt_torch.mlir.stablehlo.by_pytorch import compute_by_pytorch
 from tt_torch.mlir.stablehlo.complex_angles import angles_to_logarithms
 from tt_torch.mlir.stablehlo.complex_parts import has_complex, is_complex, split_complex
@@ -56,6 +56,8 @@ def flatten(module: ir.Module, known: Callable[[Op], bool], ops: Container[str])
         states_to_words(body)
     chlo = [op.operation for op in body.operations if op.operation.name.startswith("chlo.")]
     if any(op.name not in ops or any(map(is_complex, op.results)) for op in chlo):
+        with module.context:
+            _broadcast_selects(chlo)
         run_native(module, "func.func(chlo-legalize-to-stablehlo)")
     with module.context:
         reduce_by_slices(body)
@@ -71,6 +73,16 @@ def flatten(module: ir.Module, known: Callable[[Op], bool], ops: Container[str])
         with module.context:
             _mark_quantized(main(module))
     _erase_all_but_main(module)
+
+
+def _broadcast_selects(chlo: Iterable[ir.Operation]) -> None:
+    """Broadcasts the operands of CHLO's selects. The native pass would read their shapes from values of the program."""
+    for op in [op for op in chlo if op.name == "chlo.broadcast_select"]:
+        (kind,) = (result.type for result in op.results)
+        with ir.InsertionPoint(op), op.location:
+            ends = (range(kind.rank - x.type.rank, kind.rank) for x in op.operands)
+            operands = [broadcast(x, kind.shape, dims) for x, dims in zip(op.operands, ends, strict=True)]
+            replace(op, ir.Operation.create("stablehlo.select", [kind], operands))
 
 
 def inline_calls(module: ir.Module, known: Callable[[Op], bool]) -> None:
