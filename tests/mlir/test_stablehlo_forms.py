@@ -70,6 +70,14 @@ FORMS = [
         lambda x, i, j: x[i : i + 2, j : j + 3],
     ),
     Form(
+        "select of CHLO beside another op of CHLO",
+        "%s = chlo.broadcast_select %a, %b, %c : (tensor<5x1xi1>, tensor<6xf32>, tensor<f32>) -> tensor<5x6xf32>\n"
+        "chlo.sinh %s : tensor<5x6xf32> -> ",
+        "5x6xf32",
+        (randn(5, 1) > 0, randn(6), randn()),
+        lambda c, x, y: torch.where(c, x, y).sinh(),
+    ),
+    Form(
         "dynamic_slice over the end",
         "stablehlo.dynamic_slice %a, %b, %c, sizes = [2, 3] : (tensor<5x6xf32>, tensor<i32>, tensor<i32>) -> ",
         "2x3xf32",
