@@ -26,6 +26,15 @@ def test_remainders_of_integers_have_the_sign_of_the_divisor() -> None:
     compared(nodes, inputs)
 
 
+def test_remainders_of_floats_are_exact() -> None:
+    """Also where the quotient has more digits than a float."""
+    x = np.array([[88060], [-4404.0005], [1e30], [-5.5], [np.inf]], np.float32)
+    y = np.array([0.18352607, -0.35286409, 7, np.inf], np.float32)
+    halves = {"a": x[[1, 3]].astype("float16"), "b": y.astype("float16")}
+    nodes = [helper.make_node("Mod", pair, [f"{pair} rest"], fmod=1) for pair in ("xy", "ab")]
+    compared(nodes, {"x": x, "y": y, **halves})
+
+
 @pytest.mark.parametrize("opset", [13, 21])
 def test_a_nan_is_not_equal_to_itself(opset: int) -> None:
     nodes = [helper.make_node("Identity", ["x"], ["same"]), helper.make_node("Neg", ["same"], ["minus"])]

@@ -86,6 +86,27 @@ def _matmul(nodes: Nodes) -> bool:
     return nodes.done(_rounded(nodes, product, _float(nodes, _along(nodes, y_zero, [])), kind))
 
 
+def _integer_matmul(nodes: Nodes) -> bool:
+    """Products in floats, of a few rows and columns at a time."""
+    from onnx import TensorProto
+
+    a, b = nodes.operand(0), nodes.operand(1)
+    shapes = [nodes.facts.shapes[name] for name in (a, b)]
+    if not all(shapes):
+        return False
+    left = _shifted(nodes, a, _along(nodes, nodes.operand(2), [-1, 1]))
+    right = _shifted(nodes, b, _along(nodes, nodes.operand(3), [-1]))
+    length, sums = shapes[0][-1], []
+    for first in range(0, max(length, 1), MOST_PRODUCTS):
+        parts = [left, right]
+        if length > MOST_PRODUCTS:
+            ends = [nodes.constant([number]) for number in (first, min(first + MOST_PRODUCTS, length))]
+            axes = (len(shapes[0]) - 1, max(len(shapes[1]) - 2, 0))
+            parts = [nodes.op("Slice", x, *ends, nodes.constant([axis])) for x, axis in zip(parts, axes, strict=True)]
+        sums.append(nodes.cast(nodes.op("MatMul", *parts), TensorProto.INT32))
+    return nodes.done(nodes.total(sums))
+
+
 def _integer_convolution(nodes: Nodes) -> bool:
     x, w, x_zero, w_zero = (nodes.operand(i) for i in range(4))
     sums = _convolved(nodes, (x, x_zero), (w, w_zero))
@@ -171,6 +192,7 @@ def _is_narrow(kind: int) -> bool:
 QUANTIZED: dict[str, Callable[[Nodes], bool]] = {
     "ConvInteger": _integer_convolution,
     "DequantizeLinear": _dequantize,
+    "MatMulInteger": _integer_matmul,
     "QLinearConv": _convolution,
     "QLinearMatMul": _matmul,
     "QuantizeLinear": _quantize,
