@@ -25,6 +25,13 @@ def test_updates_are_combined_along_a_dimension(kind: str) -> None:
     compared(nodes, {"x": x, "i": places, "u": updates})
 
 
+@pytest.mark.parametrize("kind", ["uint32", "uint64"])
+def test_updates_of_unsigned_integers(kind: str) -> None:
+    most = np.iinfo(kind).max
+    x = {"x": np.array([1, most - 5, 7], kind), "u": np.array([5, 3, most - 1, 0], kind), "i": np.array([0, 1, 1, 2])}
+    compared([node("ScatterElements", ["x", "i", "u"], [r], reduction=r) for r in REDUCTIONS], x)
+
+
 def test_updates_that_are_not_finite_change_their_places_only() -> None:
     x = X.copy()
     x[0, 0, 0] = np.nan

@@ -89,29 +89,32 @@ def _from_start(nodes: Nodes, index: str, length: int) -> str:
 
 
 def _scattered(nodes: Nodes, x: str, index: str, updates: str, length: int) -> str:
-    """Updates go to places along the last dimension; `length` is its size in `x`. Integers are computed in 32 bits."""
+    """Updates go to places along the last dimension; `length` is its size in `x`. Integers are computed in int32, and
+    unsigned ones of 32 and 64 bits in their own type."""
     from onnx import TensorProto
+    from onnx.helper import tensor_dtype_to_np_dtype
 
     reduction, kind = REDUCTIONS[nodes.given["reduction"]], nodes.facts.types[nodes.operand(0)]
-    neutral, row = reduction.neutral, nodes.constant([-2])
-    if kind not in FLOATS:
-        x, updates = (nodes.cast(value, TensorProto.INT32) for value in (x, updates))
-        limits = np.iinfo(np.int32)
-        neutral = int(np.clip(neutral, limits.min, limits.max))
+    row, wide = nodes.constant([-2]), (TensorProto.UINT32, TensorProto.UINT64)
+    if kind in FLOATS:
+        fill = nodes.constant(reduction.neutral, like=nodes.operand(0))
+    else:
+        inner = kind if kind in wide else TensorProto.INT32
+        x, updates = (nodes.cast(value, inner) for value in (x, updates))
+        limits = np.iinfo(tensor_dtype_to_np_dtype(inner))
+        fill = nodes.constant(np.array(int(max(limits.min, min(reduction.neutral, limits.max))), limits.dtype))
     here = nodes.op("Equal", nodes.op("Unsqueeze", index, row), nodes.constant(np.arange(length)[:, None]))
-    fill = nodes.constant(neutral, like=nodes.operand(0)) if kind in FLOATS else nodes.constant(np.int32(neutral))
     spread = nodes.op("Where", here, nodes.op("Unsqueeze", updates, row), fill)
     together = nodes.op(reduction.together, spread, nodes.constant([-1]), keepdims=0)
     return nodes.cast(nodes.op(reduction.with_old, x, together), kind)
 
 
 def _is_covered(nodes: Nodes, count: int) -> bool:
-    """Whether the node has a reduction, its type can be computed in 32 bits, and there are not too many pairs."""
+    """Whether the node has a reduction of numbers, and there are not too many pairs."""
     from onnx import TensorProto
 
-    other = (TensorProto.BOOL, TensorProto.UINT32, TensorProto.UINT64)
-    kind = nodes.facts.types[nodes.operand(0)]
-    return nodes.given.get("reduction", b"none") in REDUCTIONS and 0 < count <= MOST_PAIRS and kind not in other
+    numbers = nodes.facts.types[nodes.operand(0)] != TensorProto.BOOL
+    return nodes.given.get("reduction", b"none") in REDUCTIONS and 0 < count <= MOST_PAIRS and numbers
 
 
 def _tensor_scatter(nodes: Nodes) -> bool:
