@@ -52,6 +52,7 @@ class Folder:
         self.opsets, self.ir_version = model.opset_import, model.ir_version
         self.changed, self.unrolled = False, 0
         self.shapes = _static_shapes(model.graph)
+        self.types = element_types(model.graph)
         self.values: dict[str, np.ndarray] = {
             value.name: to_array(value)
             for value in model.graph.initializer
@@ -71,7 +72,20 @@ class Folder:
             return self._loop(node)
         if node.op_type == "Scan":
             return self._scan(node)
-        return self._evaluated(node) or [node]
+        return self._without_elements(node) or self._evaluated(node) or [node]
+
+    def _without_elements(self, node: onnx.NodeProto) -> list[onnx.NodeProto]:
+        """Constants that replace a node whose results have no elements. The list is empty for other nodes."""
+        from onnx.helper import tensor_dtype_to_np_dtype
+
+        names = [name for name in node.output if name]
+        empty = all(0 in self.shapes.get(name, ()) and self.types[name] for name in names)
+        if node.domain or graphs(node) or not empty:
+            return []
+        self.changed = True
+        kinds = [tensor_dtype_to_np_dtype(self.types[name]) for name in names]
+        self.values |= {name: np.zeros(self.shapes[name], kind) for name, kind in zip(names, kinds, strict=True)}
+        return [constant(name, self.values[name], node.name) for name in names]
 
     def _note_constant(self, node: onnx.NodeProto) -> None:
         from onnx.numpy_helper import to_array
@@ -303,6 +317,12 @@ def _static_shapes(graph: onnx.GraphProto) -> dict[str, list[int]]:
         if kind.HasField("shape") and all(d.HasField("dim_value") for d in kind.shape.dim):
             found[value.name] = [d.dim_value for d in kind.shape.dim]
     return found
+
+
+def element_types(graph: onnx.GraphProto) -> dict[str, int]:
+    """ONNX's numbers of the element types of all values; 0 for a type that is not known."""
+    found = {v.name: v.type.tensor_type.elem_type for v in (*graph.input, *graph.value_info, *graph.output)}
+    return found | {value.name: value.data_type for value in graph.initializer}
 
 
 def _renamed(node: onnx.NodeProto, names: dict[str, str]) -> onnx.NodeProto:

@@ -23,9 +23,8 @@ class Facts:
         folder.folded(node for node in graph.node if node.op_type == "Constant")
         self.shapes, self.values, self.run = folder.shapes, folder.values, folder.run
         (self.opset,) = (one.version for one in model.opset_import if not one.domain)
-        self.types = {v.name: v.type.tensor_type.elem_type for v in (*graph.input, *graph.value_info, *graph.output)}
+        self.types = folder.types
         self.sequences: dict[str, list[str]] = {}  # the names of the elements; the rules of onnx_sequences.py write it
-        self.types |= {value.name: value.data_type for value in graph.initializer}
 
 
 class Nodes:
