@@ -70,6 +70,7 @@ def test_transposed_convolutions() -> None:
     ]
     common = {"strides": [3, 2], "dilations": [1, 2]}
     nodes.append(node("ConvTranspose", ["x", "w"], ["more"], output_padding=[2, 1], pads=[1, 0, 1, 3], **common))
+    nodes.append(node("ConvTranspose", ["x", "w", "bias"], ["one end"], pads=[0, 0, 0, 2], **common))
     nodes.append(node("ConvTranspose", ["x", "w"], ["sized"], output_shape=[13, 14], **common))
     nodes.append(node("ConvTranspose", ["x", "w"], ["lower"], output_shape=[9, 8], auto_pad="SAME_LOWER", **common))
     compared(nodes, {"x": floats(2, 2, 4, 5), "w": floats(2, 3, 3, 3), "bias": floats(3)})

@@ -170,6 +170,16 @@ def test_products_of_quantized_numbers() -> None:
     compared(nodes, inputs, by_reference=True)
 
 
+@pytest.mark.parametrize(("left", "right"), itertools.product(("uint8", "int8"), repeat=2))
+def test_products_of_integers(left: str, right: str) -> None:
+    """Of both types in any order, and of more elements than float32 adds exactly."""
+    most = {"uint8": 255, "int8": -128}
+    x = {"a": np.full((2, 3, 300), most[left], left), "b": np.full((300, 4), most[right], right)}
+    x |= {"az": np.array(3, left), "bz": np.arange(4).astype(right)}
+    nodes = [node("MatMulInteger", ["a", "b"], ["y"]), node("MatMulInteger", ["a", "b", "az", "bz"], ["z"])]
+    compared(nodes, x, by_reference=runtime_saturates())
+
+
 @pytest.mark.parametrize(
     ("channels", "groups", "kernel", "given"),
     [
@@ -248,7 +258,10 @@ def test_casts_and_constants_of_all_integers() -> None:
         to = helper.np_dtype_to_tensor_dtype(np.dtype(kind))
         nodes += [node("Cast", [name], [f"{name} as {kind}"], to=to) for name in ("f", "b")]
         nodes += [node("Cast", ["x"], [f"x as {kind}"], to=to)] if kind != "uint64" else []
-        nodes += [value(f"c {kind}", np.array([1, 2, 100], kind)), node("Identity", [f"c {kind}"], [f"same {kind}"])]
+        nodes += [
+            value(f"c {kind}", np.array([1, 2, np.iinfo(kind).max], kind)),
+            node("Identity", [f"c {kind}"], [f"same {kind}"]),
+        ]
         nodes += [node("CastLike", ["f", f"c {kind}"], [f"f like {kind}"])]
     compared(nodes, inputs)
 
@@ -264,6 +277,21 @@ def test_powers_of_integers(kind: str) -> None:
     compared(nodes, inputs, results=[*(f"x to {e}" for e in exponents[:-1]), "x to float", "x to e"])
     inverse = {"x": x[[0, 1, 3, 4]], "e": np.array([-2, -1, -3, -3], kind)}
     compared([node("Pow", ["x", "e"], ["y"])], inverse)
+
+
+def test_integers_come_nearer_to_zero() -> None:
+    x = {"x": np.array([-4, -1, 0, 1, 2, 7]), "u": np.array([0, 1, 2, 200], np.uint8)}
+    compared([node("Shrink", [name], [f"{name} out"], lambd=1.5, bias=0.5) for name in x], x)
+
+
+def test_results_without_elements() -> None:
+    """And a diagonal beside the matrix."""
+    nodes = [value("sizes", [0, 2]), node("Tile", ["x", "sizes"], ["y"]), node("EyeLike", ["x"], ["z"], k=-2)]
+    compared(nodes, {"x": X[0, :1, :, 0]}, results=["y", "z"])
+
+
+def test_signs_of_unsigned_integers() -> None:
+    compared([node("Sign", ["x"], ["y"])], {"x": np.array([0, 5, 2**63], np.uint64)})
 
 
 def test_pieces_of_signals() -> None:

@@ -1,5 +1,5 @@
 """Nodes of ONNX models that contract or normalize: Einsum, ConvTranspose and GroupNormalization, in the forms that
-torch-mlir refuses, and means of many elements of float16, which it makes zero."""
+torch-mlir refuses."""
 
 from __future__ import annotations
 
@@ -38,22 +38,6 @@ def _group_normalization(nodes: Nodes) -> bool:
     return nodes.done(nodes.op("Add", scaled, nodes.op("Reshape", bias, channels)))
 
 
-def _mean_in_float32(nodes: Nodes) -> bool:
-    """A mean, or a norm, of more elements than float16 can count. torch-mlir would divide by an infinite number."""
-    from onnx import TensorProto
-    from onnx.helper import make_node
-
-    x, types = nodes.node.input[0], nodes.facts.types
-    if types[x] != TensorProto.FLOAT16 or prod(nodes.facts.shapes[x]) <= np.finfo(np.float16).max:
-        return False
-    halves = {name for name in nodes.node.input if types.get(name) == TensorProto.FLOAT16}
-    operands = [nodes.cast(name, TensorProto.FLOAT) if name in halves else name for name in nodes.node.input]
-    wide = f"{nodes.result}/wide"
-    results = [wide, *nodes.node.output[1:]]
-    nodes.made.append(make_node(nodes.node.op_type, operands, results, nodes.node.name, **nodes.given))
-    return nodes.done(nodes.cast(wide, TensorProto.FLOAT16))
-
-
 def _transposed_convolution(nodes: Nodes) -> bool:
     """The convolution without padding, from whose ends elements are taken away, or to whose ends zeros are added. Then
     the bias is added."""
@@ -62,10 +46,10 @@ def _transposed_convolution(nodes: Nodes) -> bool:
     ones, none, given = [1] * len(size), [0] * len(size), nodes.given
     strides, dilations = given.get("strides", ones), given.get("dilations", ones)
     more, automatic = given.get("output_padding", none), given.get("auto_pad", b"NOTSET")
-    if not any(more) and not automatic.startswith(b"SAME") and "output_shape" not in given:
+    begins, ends = given.get("pads", 2 * none)[: len(size)], given.get("pads", 2 * none)[len(size) :]
+    if begins == ends and not any(more) and not automatic.startswith(b"SAME") and "output_shape" not in given:
         return False
     lengths = [s * (n - 1) + d * (k - 1) + 1 for n, k, s, d in zip(size, kernel, strides, dilations, strict=True)]
-    begins, ends = given.get("pads", 2 * none)[: len(size)], given.get("pads", 2 * none)[len(size) :]
     if automatic.startswith(b"SAME") or "output_shape" in given:
         wanted = given.get("output_shape", [n * s for n, s in zip(size, strides, strict=True)])[-len(size) :]
         away = [n + m - w for n, m, w in zip(lengths, more, wanted, strict=True)]
@@ -161,6 +145,4 @@ CONTRACTIONS: dict[str, Callable[[Nodes], bool]] = {
     "ConvTranspose": _transposed_convolution,
     "Einsum": _einsum,
     "GroupNormalization": _group_normalization,
-    "LayerNormalization": _mean_in_float32,
-    "ReduceMean": _mean_in_float32,
 }

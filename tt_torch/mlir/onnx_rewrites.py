@@ -21,6 +21,7 @@ from tt_torch.mlir.onnx_pools import POOLS
 from tt_torch.mlir.onnx_powers import power
 from tt_torch.mlir.onnx_quantized import QUANTIZED
 from tt_torch.mlir.onnx_recurrent import recurrent
+from tt_torch.mlir.onnx_reductions import REDUCTIONS
 from tt_torch.mlir.onnx_sampling import SAMPLING
 from tt_torch.mlir.onnx_scattering import SCATTERING
 from tt_torch.mlir.onnx_sequences import SEQUENCES
@@ -51,6 +52,34 @@ def rewrite(model: onnx.ModelProto, rules: Rules | None = None) -> None:
     refill(model.graph.node, made)
 
 
+def _sign(nodes: Nodes) -> bool:
+    """The sign of an unsigned integer is 0 or 1."""
+    from onnx import TensorProto
+
+    kind = nodes.facts.types[nodes.operand(0)]
+    return kind in UNSIGNED and nodes.done(nodes.cast(nodes.cast(nodes.operand(0), TensorProto.BOOL), kind))
+
+
+def _eye_like(nodes: Nodes) -> bool:
+    from onnx.helper import tensor_dtype_to_np_dtype
+
+    kind = nodes.given.get("dtype", 0) or nodes.facts.types[nodes.operand(0)]
+    ones = np.eye(*nodes.facts.shapes[nodes.operand(0)], k=nodes.given.get("k", 0))
+    return nodes.done(nodes.constant(ones.astype(tensor_dtype_to_np_dtype(kind))))
+
+
+def _shrink(nodes: Nodes) -> bool:
+    """Numbers between -lambd and lambd become zero, and others come nearer to zero by the bias. Integers are computed
+    in float32, as in ONNX Runtime. torch-mlir takes floats only."""
+    from onnx import TensorProto
+
+    x, kind = nodes.operand(0), nodes.facts.types[nodes.operand(0)]
+    if kind in FLOATS:
+        return False
+    given = {"bias": nodes.given.get("bias", 0.0), "lambd": nodes.given.get("lambd", 0.5)}
+    return nodes.done(nodes.cast(nodes.op("Shrink", nodes.cast(x, TensorProto.FLOAT), **given), kind))
+
+
 def _abs(nodes: Nodes) -> bool:
     """StableHLO has no absolute value of unsigned integers, which have no sign."""
     return nodes.facts.types[nodes.operand(0)] in UNSIGNED and nodes.done(nodes.operand(0))
@@ -64,26 +93,6 @@ def _lp_normalization(nodes: Nodes) -> bool:
     norm = total if nodes.given.get("p", 2) == 1 else nodes.op("Sqrt", total)
     zero = nodes.op("Equal", norm, nodes.constant(0, like=x))
     return nodes.done(nodes.op("Div", x, nodes.op("Where", zero, nodes.constant(1, like=x), norm)))
-
-
-def _of_small_integers(nodes: Nodes) -> bool:
-    """The largest or smallest boolean or uint8, computed on int32. torch-mlir begins the search at the ends of int8."""
-    from onnx import TensorProto
-
-    kind = nodes.facts.types[nodes.operand(0)]
-    if kind not in (TensorProto.BOOL, TensorProto.UINT8):
-        return False
-    numbers = nodes.cast(nodes.operand(0), TensorProto.INT32)
-    reduced = nodes.op(nodes.node.op_type, numbers, *nodes.node.input[1:], **nodes.given)
-    return nodes.done(nodes.cast(reduced, kind))
-
-
-def _without_axes(nodes: Nodes) -> bool:
-    """An empty list of dimensions means what no list means. torch-mlir crashes for it."""
-    axes = nodes.value(1)
-    if axes is None or axes.size:
-        return False
-    return nodes.done(nodes.op(nodes.node.op_type, nodes.operand(0), **nodes.given))
 
 
 def _cumulative_product(nodes: Nodes) -> bool:
@@ -336,6 +345,7 @@ RULES: Rules = {
     **PLACES,
     **POOLS,
     **QUANTIZED,
+    **REDUCTIONS,
     **SAMPLING,
     **SCATTERING,
     **SEQUENCES,
@@ -350,15 +360,15 @@ RULES: Rules = {
     "Det": determinant,
     "Dropout": _dropout,
     "Expand": _expand,
+    "EyeLike": _eye_like,
     "Gemm": _gemm,
     "Hardmax": _hardmax,
     "LRN": _local_response,
     "LpNormalization": _lp_normalization,
     "OneHot": _one_hot,
-    **dict.fromkeys(("ReduceL2", "ReduceLogSum", "ReduceLogSumExp"), _without_axes),
     "Pow": power,
-    "ReduceMax": _of_small_integers,
-    "ReduceMin": _of_small_integers,
     "STFT": _stft,
+    "Shrink": _shrink,
+    "Sign": _sign,
     "Softsign": _softsign,
 }

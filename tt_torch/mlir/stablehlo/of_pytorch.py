@@ -29,14 +29,17 @@ def _shift(op: ir.Operation) -> None:
 
 
 def _reduce(op: ir.Operation) -> None:
-    """The search for the smallest or largest uint8 begins at 255 or 0. torch-mlir begins at the ends of int8, so an
-    element of 200 would never be the smallest."""
-    if len(op.results) != 2 or str(op.operands[0].type.element_type) != "ui8":
+    """The search for the smallest or largest unsigned integer begins at the ends of its type. torch-mlir begins at the
+    ends of the signed type, so an element of 200 would never be the smallest uint8."""
+    kind, count = op.operands[0].type.element_type, len(op.results)
+    if not isinstance(kind, ir.IntegerType) or not kind.is_unsigned:
         return
-    compares = (o for o in op.regions[0].blocks[0].operations if o.operation.name == "stablehlo.compare")
-    if first := next(compares, None):
-        end = 0 if attrs.direction(first).startswith("G") else 255
-        op.operands[2] = constant(op.operands[2].type, np.array(end, np.uint8))
+    ops = [o.operation for o in op.regions[0].blocks[0].operations]
+    compares = [attrs.direction(o).startswith("G") for o in ops if o.name == "stablehlo.compare"]
+    ends = [o.name == "stablehlo.maximum" for o in ops if o.name in ("stablehlo.maximum", "stablehlo.minimum")]
+    for is_largest in (compares if count > 1 else ends)[:1]:
+        start = 0 if is_largest else 2**kind.width - 1
+        op.operands[count] = constant(op.operands[count].type, np.array(start, f"uint{kind.width}"))
 
 
 def _sign(op: ir.Operation) -> None:
