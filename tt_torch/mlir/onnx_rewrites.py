@@ -64,7 +64,8 @@ def _eye_like(nodes: Nodes) -> bool:
     from onnx.helper import tensor_dtype_to_np_dtype
 
     kind = nodes.given.get("dtype", 0) or nodes.facts.types[nodes.operand(0)]
-    ones = np.eye(*nodes.facts.shapes[nodes.operand(0)], k=nodes.given.get("k", 0))
+    rows, columns = nodes.facts.shapes[nodes.operand(0)]
+    ones = np.eye(rows, columns, k=nodes.given.get("k", 0))
     return nodes.done(nodes.constant(ones.astype(tensor_dtype_to_np_dtype(kind))))
 
 

@@ -214,8 +214,8 @@ LARGEST_PAIRS = 1 << 26  # 256 MB of int32
 def _pairs(node: Node) -> int:
     """The comparisons of a scatter that keeps the largest or the smallest elements."""
     x, dim, index, _, reduce, *_ = node.args
-    own, places = value(x), value(index).shape  # type: ignore[arg-type]
-    return own.numel() * places[dim] if reduce in ("amax", "amin") and own.dim() else 0  # type: ignore[index]
+    own, places = value(x), value(index).shape
+    return own.numel() * places[dim] if reduce in ("amax", "amin") and own.dim() else 0
 
 
 def _is_complex(node: Node) -> bool:
