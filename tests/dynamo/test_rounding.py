@@ -187,3 +187,16 @@ def test_gradients_of_a_layer_norm_of_more_elements_than_float16_can_count() -> 
 
     got = gradient(torch.compile(norm, backend=tt_torch.backend, options=OPTIONS))
     torch.testing.assert_close(got, gradient(norm), rtol=2**-8, atol=1e-5)  # the deviation is rounded to float16
+
+
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize("align", [False, True])
+def test_samples_of_a_volume_of_bfloat16_are_rounded_as_in_eager(padding, align):
+    """Eager's kernel rounds each product of a share, and multiplies those of the last dimension first."""
+    x, grid = torch.randn(2, 3, 5, 20, 20).bfloat16(), (torch.rand(2, 12, 11, 10, 3) * 3 - 1.5).bfloat16()
+
+    def sample(x, grid):
+        return F.grid_sample(x, grid, padding_mode=padding, align_corners=align)
+
+    found = torch.compile(sample, backend=tt_torch.backend, options=OPTIONS)(x, grid)
+    assert torch.equal(found, sample(x, grid))

@@ -137,6 +137,7 @@ def grid_sampler_3d(x: Tensor, grid: Tensor, mode: int, padding: int, align: boo
     total = torch.zeros((), dtype=x.dtype)
     for corner in itertools.product(*neighbours):
         value, inside = _sampled(x, [place for place, _ in corner])
-        share = math.prod((share for _, share in corner[1:]), start=corner[0][1]).unsqueeze(1)
+        depth, height, width = (share for _, share in corner)
+        share = (width * height * depth).unsqueeze(1)  # in eager's order
         total = total + _or_zero(value * share, inside)
     return total
