@@ -153,7 +153,7 @@ def counted(x, y, i):
 def written(x, y, i):
     z = x * y[0]
     torch._dynamo.graph_break()
-    z[1:].mul_(z[0])  # an input of this graph gets gradients
+    z[1:].mul_(x[0])  # an input of this graph gets gradients
     return z
 
 

@@ -176,7 +176,8 @@ FORMS += [
 
 def run(form: Form) -> list[torch.Tensor]:
     names = "abcdefgh"
-    kinds = ["x".join([*map(str, t.shape), {torch.float32: "f32", torch.int32: "i32"}[t.dtype]]) for t in form.inputs]
+    elements = {torch.float32: "f32", torch.int32: "i32", torch.bool: "i1"}
+    kinds = ["x".join([*map(str, t.shape), elements[t.dtype]]) for t in form.inputs]
     arguments = ", ".join(f"%{n}: tensor<{kind}>" for n, kind in zip(names, kinds, strict=False))
     results = [f"tensor<{kind}>" for kind in form.result.split()]
     types = f"({', '.join(results)})" if len(results) > 1 else results[0]

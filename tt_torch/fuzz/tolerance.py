@@ -314,7 +314,8 @@ def _near_any(x: Any, y: Any, *, assume_unique: bool = False, invert: bool = Fal
         return torch.full(x.shape, invert)
     place = torch.searchsorted(y.double(), x.double().contiguous())
     neighbours = [y[(place + step).clamp(0, len(y) - 1)] for step in (-1, 0)]
-    return (_near(x, neighbours[0], apart) | _near(x, neighbours[1], apart)) != invert
+    near = _near(x, neighbours[0], apart) | _near(x, neighbours[1], apart)
+    return near.contiguous() != invert
 
 
 _NEARLY: Mapping[Any, Callable[..., torch.Tensor]] = {
