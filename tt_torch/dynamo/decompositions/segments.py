@@ -16,7 +16,7 @@ aten = torch.ops.aten
 STARTS = {"sum": ("sum", 0.0), "mean": ("sum", 0.0), "prod": ("prod", 1.0)}
 STARTS |= {"max": ("amax", -math.inf), "min": ("amin", math.inf)}
 BAGS = "sum", "mean", "max"  # the modes of embedding_bag
-LARGEST_BAGS = 1 << 26  # pairs of an index and a bag that are compared: 256 MB of int32; more are left to the host
+LARGEST_PAIRS = 1 << 26  # pairs of two elements that a device compares: 256 MB of int32; more are left to the host
 LARGEST = 1 << 22  # pairs of a position and a segment that are compared; for more, the segments are searched
 
 
@@ -86,7 +86,7 @@ def embedding_bag(
     """
     bags = offsets.shape[0] - include_last_offset
     pairs = indices.numel() * bags * (weight.shape[1] if BAGS[mode] == "max" else 1)
-    if not pairs or pairs > LARGEST_BAGS:
+    if not pairs or pairs > LARGEST_PAIRS:
         return NotImplemented
     bag = _segment_of(torch.arange(indices.shape[0]), offsets[:bags])
     segment = torch.where(indices != padding_idx, bag, -1) if padding_idx >= 0 else bag

@@ -14,6 +14,7 @@ from torch.fx import Graph, Node
 from tt_torch.dynamo import facts
 from tt_torch.dynamo.decompositions.linalg import UNROLLED
 from tt_torch.dynamo.decompositions.registry import NARROW
+from tt_torch.dynamo.decompositions.segments import LARGEST_PAIRS
 from tt_torch.dynamo.facts import COMPARISONS, Fact
 from tt_torch.dynamo.loop_gradients import INSTEAD
 from tt_torch.dynamo.passes.rewriting import Rules, call, fill, only_first, user_line, value
@@ -206,9 +207,6 @@ def refusal(node: Node) -> str:
     if node.target is aten.scatter_reduce.two and _pairs(node) > LARGEST_PAIRS:
         return "the device would compare each element of the result with each element that is scattered"
     return REFUSED.get(node.target) or node.meta.get("inexact", "")
-
-
-LARGEST_PAIRS = 1 << 26  # 256 MB of int32
 
 
 def _pairs(node: Node) -> int:
