@@ -172,7 +172,7 @@ def test_products_of_quantized_numbers() -> None:
 
 @pytest.mark.parametrize(("left", "right"), itertools.product(("uint8", "int8"), repeat=2))
 def test_products_of_integers(left: str, right: str) -> None:
-    """Of both types in any order, and of more elements than float32 adds exactly."""
+    """The operands have either type. Each sum has more elements than float32 adds exactly."""
     most = {"uint8": 255, "int8": -128}
     x = {"a": np.full((2, 3, 300), most[left], left), "b": np.full((300, 4), most[right], right)}
     x |= {"az": np.array(3, left), "bz": np.arange(4).astype(right)}

@@ -11,6 +11,7 @@ from torch.profiler import ProfilerActivity, profile
 from tt_torch.runtime import Binary, Executable
 
 TAILS = {"": lambda y: y, "relu": torch.relu, "gelu": torch.nn.functional.gelu, "silu": torch.nn.functional.silu}
+# Without AMX, oneDNN packs a weight in another layout and multiplies it itself.
 INSTRUCTIONS = {"avx512_bf16", "avx512bw", "amx_bf16"}
 CPU = Path("/proc/cpuinfo")
 HAS_KERNEL = CPU.exists() and set(CPU.read_text().split()) >= INSTRUCTIONS

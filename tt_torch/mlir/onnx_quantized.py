@@ -87,7 +87,7 @@ def _matmul(nodes: Nodes) -> bool:
 
 
 def _integer_matmul(nodes: Nodes) -> bool:
-    """Products in floats, of a few rows and columns at a time."""
+    """The product is computed in floats, which are exact for a few of its terms at a time."""
     from onnx import TensorProto
 
     a, b = nodes.operand(0), nodes.operand(1)
