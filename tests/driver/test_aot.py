@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 import tt_torch
+from tt_torch.config import CompilerConfig
 from tt_torch.errors import CompileError
 
 MANY = 12  # Dynamo gives up after eight compilations of one function
@@ -29,6 +31,21 @@ def test_many_shapes_of_one_model() -> None:
     for n in range(1, MANY):
         x = torch.randn(n, 4)
         torch.testing.assert_close(tt_torch.compile_model(model, (x,))(x), model(x))
+
+
+def test_threads_may_compile_at_once() -> None:
+    """PyTorch's tracers patch torch.nn.Module for all threads, so one thread compiles at a time."""
+    config = CompilerConfig()
+
+    def differs(number: int) -> bool:
+        model, x = nn.Sequential(nn.Linear(4 + number, 3), nn.GELU()), torch.randn(2, 4 + number)
+        config.optimization_level = number % 2  # each compilation reads its own copy of the shared object
+        ahead = tt_torch.compile_model(model, (x,), config)
+        later = torch.compile(model, backend=tt_torch.backend, options=config)
+        return any(not torch.allclose(run(x), model(x), atol=1e-5) for run in (ahead, later))
+
+    with ThreadPoolExecutor(4) as threads:
+        assert not any(threads.map(differs, range(4)))
 
 
 def test_many_instances_of_one_class() -> None:

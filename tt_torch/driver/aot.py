@@ -49,7 +49,7 @@ from tt_torch.dynamo.types import Argument, Function, Result
 from tt_torch.errors import CompileError, ConfigError, TTTorchError, add_note
 from tt_torch.torch_private.aot import backward_ahead_of_time, written_inputs
 from tt_torch.torch_private.capture import Capture, captured
-from tt_torch.torch_private.dynamo import Unsupported, UserError
+from tt_torch.torch_private.dynamo import Unsupported, UserError, one_compilation
 from tt_torch.torch_private.graph_breaks import line_and_reason
 from tt_torch.torch_private.modes import without_modes
 from tt_torch.torch_private.tensors import storage_of
@@ -231,7 +231,7 @@ def _compiled_for(
     """Compiles the model for the arguments of a call. Blank tensors replace the tensors among these arguments."""
     compiled, blank = forms(call), _blank_for_training if training else _blank
     call.arguments = {name: with_tensors(value, lambda _, x: blank(x), name) for name, value in call.arguments.items()}
-    with torch.set_grad_enabled(training), on_cpu(model):
+    with one_compilation(), torch.set_grad_enabled(training), on_cpu(model):
         capture = _captured(model, call)
         inputs = inputs_of(model, capture, call)
         run, executor, programs, metadata = _compiled(capture, inputs, options)

@@ -18,7 +18,7 @@ from unittest import mock
 import torch
 from torch._dynamo import (
     config,  # 2.13.0: for recurrent_layers_unrolled
-    convert_frame,  # 2.13.0: for compiled_within
+    convert_frame,  # 2.13.0: for compiled_within and one_compilation
     guards,  # 2.13.0: for guards_not_timed
     utils,  # 2.13.0: for nodes_run_by, once and told_of_recompilations
 )
@@ -112,6 +112,12 @@ def _compile_within_contexts(*args: Any, **options: Any) -> object:
 
 # 2.13.0: for compiled_within.
 convert_frame._compile = _compile_within_contexts
+
+
+# 2.13.0: without it compile_model would trace in several threads at once, and each patches torch.nn.Module.
+def one_compilation() -> AbstractContextManager[object]:
+    """Dynamo's lock, so that one thread of the process compiles at a time. A thread may take it several times."""
+    return convert_frame.compile_lock
 
 
 # 2.13.0: without it explain would not say why a function is compiled again.
