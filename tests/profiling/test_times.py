@@ -89,6 +89,16 @@ def test_ops_with_windows_start_more_kernels() -> None:
         assert [times.kernels(op) for op in ops if op.name == "Conv2dOp"] == kernels
 
 
+@pytest.mark.parametrize("options", [{"stride": 2}, {"padding": 1}, {"groups": 2}, {}], ids=str)
+def test_a_convolution_of_single_pixels_is_a_product(options: dict[str, int]) -> None:
+    (op,) = (
+        op
+        for op in ops_of(torch.nn.Conv2d(32, 32, 1, **options).eval(), (1, 32, 8, 8), dtype="bf16")
+        if op.name == "Conv2dOp"
+    )
+    assert times.kernels(op) == (4 if options else 1)
+
+
 def test_a_bias_of_several_rows_starts_a_kernel() -> None:
     linear = torch.nn.Linear(64, 64, bias=False)
     (op,) = (op for op in ops_of(lambda x: linear(x) + x, (64, 64)) if op.name == "LinearOp")

@@ -70,11 +70,18 @@ def kernels(op: Op) -> int:
     """The kernels that the library starts for an op.
 
     A view starts none. A bias of several rows is added by a kernel of its own. An op with windows first exchanges
-    borders between cores. If its operand or its result is not sharded, one more kernel moves it.
+    borders between cores. If its operand or its result is not sharded, one more kernel moves it. A convolution of
+    single pixels is a matrix product, as graph captures of ttnn 0.81.1 show.
     """
-    if op.name not in WINDOWS:
+    if op.name not in WINDOWS or _of_single_pixels(op):
         return 0 if op.is_view else 1 + adds_apart(op)
     return 2 + sum(tensor.grid is None for tensor in (*op.operands[:1], *op.results[:1]))
+
+
+def _of_single_pixels(op: Op) -> bool:
+    if op.name != "Conv2dOp" or op.record["groups"] != 1 or any(op.record["padding"]):
+        return False
+    return {*op.record["kernel_size"], *op.record["stride"]} == {1}
 
 
 def _product(op: Op, found: Product, chip: Chip, fidelity: str) -> float:
