@@ -365,3 +365,42 @@ func.func @main(%x: tensor<2x3x4xf32>, %v: tensor<4xf32>) -> tensor<6x4x1xf32> {
   %1 = "ttir.add"(%0, %w) : (tensor<6x4x1xf32>, tensor<4x1xf32>) -> tensor<6x4x1xf32>
   return %1 : tensor<6x4x1xf32>
 }
+
+// -----
+
+// Pixels that a reshape has parted into rows and columns stay joined for a mean over them.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<1x1x98x64xf32>) -> tensor<2x64xf32> {
+  // CHECK-NEXT: [[P:%[0-9]+]] = "ttir.reshape"(%arg0) {shape = array<i64: 2, 49, 64>}
+  // CHECK-NEXT: "ttir.mean"([[P]]) {dim_arg = array<i64: 1>, keep_dim = false} : (tensor<2x49x64xf32>) -> tensor<2x64xf32>
+  %0 = "ttir.reshape"(%x) {shape = array<i64: 2, 7, 7, 64>} : (tensor<1x1x98x64xf32>) -> tensor<2x7x7x64xf32>
+  %1 = "ttir.mean"(%0) {dim_arg = array<i64: 1, 2>, keep_dim = false} : (tensor<2x7x7x64xf32>) -> tensor<2x64xf32>
+  return %1 : tensor<2x64xf32>
+}
+
+// -----
+
+// The reduced dimensions come back as dimensions of size 1.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<98x64xf32>) -> tensor<2x1x1x64xf32> {
+  // CHECK: [[M:%[0-9]+]] = "ttir.max"({{.*}} {dim_arg = array<i64: 1>, keep_dim = false} : (tensor<2x49x64xf32>) -> tensor<2x64xf32>
+  // CHECK-NEXT: "ttir.reshape"([[M]]) {shape = array<i64: 2, 1, 1, 64>}
+  %0 = "ttir.reshape"(%x) {shape = array<i64: 2, 7, 7, 64>} : (tensor<98x64xf32>) -> tensor<2x7x7x64xf32>
+  %1 = "ttir.max"(%0) {dim_arg = array<i64: 1, 2>, keep_dim = true} : (tensor<2x7x7x64xf32>) -> tensor<2x1x1x64xf32>
+  return %1 : tensor<2x1x1x64xf32>
+}
+
+// -----
+
+// Dimensions stay apart if they are no neighbours, if one of them has the columns, or for a product of the elements.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<98x64xf32>) -> (tensor<7x64xf32>, tensor<2x7xf32>, tensor<2x64xf32>) {
+  // CHECK: "ttir.sum"({{.*}} {dim_arg = array<i64: 0, 2>
+  // CHECK: "ttir.sum"({{.*}} {dim_arg = array<i64: 2, 3>
+  // CHECK: "ttir.prod"({{.*}} {dim_arg = array<i64: 1, 2>
+  %0 = "ttir.reshape"(%x) {shape = array<i64: 2, 7, 7, 64>} : (tensor<98x64xf32>) -> tensor<2x7x7x64xf32>
+  %1 = "ttir.sum"(%0) {dim_arg = array<i64: 0, 2>, keep_dim = false} : (tensor<2x7x7x64xf32>) -> tensor<7x64xf32>
+  %2 = "ttir.sum"(%0) {dim_arg = array<i64: 2, 3>, keep_dim = false} : (tensor<2x7x7x64xf32>) -> tensor<2x7xf32>
+  %3 = "ttir.prod"(%0) {dim_arg = array<i64: 1, 2>, keep_dim = false} : (tensor<2x7x7x64xf32>) -> tensor<2x64xf32>
+  return %1, %2, %3 : tensor<7x64xf32>, tensor<2x7xf32>, tensor<2x64xf32>
+}

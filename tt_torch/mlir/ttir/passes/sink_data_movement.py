@@ -129,6 +129,24 @@ def through_reduction(op: Op, b: Builder) -> Value | None:
     return b("ttir.permute", reduced, permutation=[sorted(left).index(d) for d in left])
 
 
+@RULES.rewrites(*(f"ttir.{n}" for n in dialect.REDUCTIONS if n != "prod"))
+def reduction_of_joined_dimensions(op: Op, b: Builder) -> Value | None:
+    """Neighbouring dimensions that a reshape has parted, and that are reduced together, stay joined, as the pixels of
+    an image. Otherwise each row of pixels would have padding of its own, and the library would permute the tensor.
+
+    The rule leaves rows alone. `prod` multiplies along one dimension after the other, so its roundings would change.
+    """
+    move, dims = producer(op.operands[0], "ttir.reshape"), ods.attr(op, "dim_arg")
+    sizes = shape(op.operands[0])
+    dims = sorted(d % len(sizes) for d in dims or [])
+    if move is None or len(dims) < 2 or dims != list(range(dims[0], dims[-1] + 1)) or dims[-1] == len(sizes) - 1:
+        return None
+    joined = [*sizes[: dims[0]], math.prod(sizes[d] for d in dims), *sizes[dims[-1] + 1 :]]
+    whole = b("ttir.reshape", move.operands[0], shape=joined)
+    reduced = b(op.operation.name, whole, dim_arg=dims[:1], keep_dim=False)
+    return b("ttir.reshape", reduced, shape=shape(op.results[0])) if ods.attr(op, "keep_dim") else reduced
+
+
 @RULES.rewrites("ttir.layer_norm", "ttir.rms_norm")
 def through_norm(op: Op, b: Builder) -> Value | None:
     """A reshape that keeps the last dimension moves behind a normalization, which only uses that dimension."""
