@@ -104,14 +104,17 @@ def test_a_norm_is_split_only_if_its_rows_are_whole_tiles(width, splits):
 
 @pytest.mark.parametrize("channels", [3, 20, 64])
 def test_the_first_convolution_is_split_by_pixels(channels):
-    """Its image never goes back to DRAM, also if it has fewer channels than a tile has columns."""
+    """Its image never goes back to DRAM, also if it has fewer channels than a tile has columns. If it has few, it lies
+    in rows."""
     model = nn.Sequential(nn.Conv2d(channels, 64, 7, 2, 3), nn.ReLU(), nn.MaxPool2d(3, 2, 1)).eval()
-    config = CompilerConfig(dtype="bf16", optimization_level=2)
-    message = decode(tt_torch.compile_model(model, (torch.randn(1, channels, 128, 128),), config).binary)
-    ops = list(facts.ops(message["programs"][0]))
+    x, config = torch.randn(1, channels, 128, 128), CompilerConfig(dtype="bf16", optimization_level=2)
+    compiled = tt_torch.compile_model(model, (x,), config)
+    assert torch.equal(compiled(x), tt_torch.compile_model(model, (x,), CompilerConfig(dtype="bf16"))(x))
+    ops = list(facts.ops(decode(compiled.binary)["programs"][0]))
     (first,) = (i for i, op in enumerate(ops) if op.name == "Conv2dOp")
     image, result = ops[first].tensor("input"), ops[first].results[0]
     assert [t.memory_config["tensor_memory_layout"] for t in (image, result)] == ["HeightSharded"] * 2
+    assert image.tiled == (channels > 3)
     assert all(t.place == "L1" for op in ops[first - 3 : first] if op.on_device for t in op.written), ops
 
 

@@ -99,6 +99,17 @@ def test_a_convolution_of_single_pixels_is_a_product(options: dict[str, int]) ->
     assert times.kernels(op) == (4 if options else 1)
 
 
+@pytest.mark.parametrize(("channels", "inner", "kernels"), [(3, 14, 3), (8, 14, 2), (16, 28, 2), (32, 49, 2)])
+def test_pixels_in_rows_have_few_channels(channels: int, inner: int, kernels: int) -> None:
+    """Seven rows of seven pixels are 14 tiles of pixels with 8 channels, and 49 tiles of pixels with 32 channels. One
+    more kernel makes 8 channels of 3."""
+    layers = torch.nn.Sequential(torch.nn.Conv2d(channels, 64, 7, 2, 3), torch.nn.ReLU(), torch.nn.MaxPool2d(3, 2, 1))
+    ops = ops_of(layers.eval(), (2, channels, 112, 112), dtype="bf16", optimization_level=2)
+    (op,) = (op for op in ops if op.name == "Conv2dOp")
+    found = product(op, matrix_flops(op))
+    assert found is not None and (found.inner, times.kernels(op)) == (inner, kernels)
+
+
 def test_a_bias_of_several_rows_starts_a_kernel() -> None:
     linear = torch.nn.Linear(64, 64, bias=False)
     (op,) = (op for op in ops_of(lambda x: linear(x) + x, (64, 64)) if op.name == "LinearOp")

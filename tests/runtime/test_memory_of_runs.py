@@ -53,7 +53,7 @@ def test_a_shard_has_no_negative_extents():
 
 
 def test_rows_of_a_shard_are_aligned():
-    assert sharded((64, 9), "HeightSharded", (5, 9), ((0, 0), (0, 3)), tile=False) == 5 * 64 * 4
+    assert sharded((64, 9), "HeightSharded", (5, 9), ((0, 0), (0, 3)), tile=False) == 5 * 48 * 4
     assert sharded((64, 8), "HeightSharded", (5, 8), ((0, 0), (0, 3)), tile=False) == 5 * 32 * 4
 
 

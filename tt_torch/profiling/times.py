@@ -14,6 +14,8 @@ from tt_torch.profiling.work import (
     cycles_per_element,
     elements,
     factors,
+    has_rows,
+    is_product,
     product,
 )
 from tt_torch.wire.chips import (
@@ -27,7 +29,7 @@ from tt_torch.wire.chips import (
     VECTOR_LANES,
     Chip,
 )
-from tt_torch.wire.facts import TILE, Op, Tensor, physical_bytes
+from tt_torch.wire.facts import FEW_CHANNELS, TILE, Op, Tensor, physical_bytes
 
 WINDOWS = ("Conv2dOp", "ConvTranspose2dOp", "Pool2dOp")  # a kernel before them exchanges borders
 
@@ -70,18 +72,14 @@ def kernels(op: Op) -> int:
     """The kernels that the library starts for an op.
 
     A view starts none. A bias of several rows is added by a kernel of its own. An op with windows first exchanges
-    borders between cores. If its operand or its result is not sharded, one more kernel moves it. A convolution of
-    single pixels is a matrix product, as graph captures of ttnn 0.81.1 show.
+    borders between cores. If its operand or its result is not sharded, one more kernel moves it; if its pixels are rows
+    of 3 channels, one more kernel gives them 8. A convolution of single pixels is a matrix product. Graph captures of
+    ttnn 0.81.1 show this.
     """
-    if op.name not in WINDOWS or _of_single_pixels(op):
+    if op.name not in WINDOWS or is_product(op):
         return 0 if op.is_view else 1 + adds_apart(op)
-    return 2 + sum(tensor.grid is None for tensor in (*op.operands[:1], *op.results[:1]))
-
-
-def _of_single_pixels(op: Op) -> bool:
-    if op.name != "Conv2dOp" or op.record["groups"] != 1 or any(op.record["padding"]):
-        return False
-    return {*op.record["kernel_size"], *op.record["stride"]} == {1}
+    aligned = op.name == "Conv2dOp" and has_rows(op) and op.record["in_channels"] % FEW_CHANNELS > 0
+    return 2 + aligned + sum(tensor.grid is None for tensor in (*op.operands[:1], *op.results[:1]))
 
 
 def _product(op: Op, found: Product, chip: Chip, fidelity: str) -> float:

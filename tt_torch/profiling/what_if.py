@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from tt_torch.profiling.cost_model import OpCost, cost_of
 from tt_torch.profiling.links import Mesh
+from tt_torch.profiling.work import is_product
 from tt_torch.wire.chips import CHIPS
 from tt_torch.wire.facts import BLOCK_FLOATS, Op, Tensor, ops
 from tt_torch.wire.messages import Program
@@ -79,7 +80,4 @@ def product_weight(op: Op) -> int | None:
     a convolution that is a matrix product."""
     if op.name in ("MatmulOp", "LinearOp"):
         return op.tensor("b").id
-    if op.name == "Conv2dOp" and op.record["groups"] == 1 and set(op.record["kernel_size"]) == {1}:
-        plain = set(op.record["stride"]) == {1} and not any(op.record["padding"])
-        return op.tensor("weight").id if plain else None
-    return None
+    return op.tensor("weight").id if is_product(op) else None

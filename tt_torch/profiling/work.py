@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from tt_torch.errors import BinaryFormatError
 from tt_torch.wire.chips import PASSES
-from tt_torch.wire.facts import BLOCK_BITS, DATA_MOVEMENT, LOOKUPS, TILE, Op, Tensor, bytes_by_place
+from tt_torch.wire.facts import BLOCK_BITS, DATA_MOVEMENT, FEW_CHANNELS, LOOKUPS, TILE, Op, Tensor, bytes_by_place
 
 _TRANSCENDENTAL = 20  # cycles of the vector unit per element
 PRODUCTS = ("MatmulOp", "LinearOp")
@@ -77,19 +77,35 @@ def product(op: Op, flops: int) -> Product | None:
     if op.name not in (*PRODUCTS, *CONVOLUTIONS):
         return None
     out = op.tensor("out")
-    inner = _padded(op) if op.name == "Conv2dOp" else flops // (2 * out.elements)
+    inner = _rows_of_weights(op) if op.name == "Conv2dOp" else flops // (2 * out.elements)
     *outer, rows, columns = [1, 1, *out.shape]
     if op.name in PRODUCTS and len(op.tensor("b").shape) > 2:
         return _in_tiles(math.prod(outer), rows, inner, columns)
     return _in_tiles(1, math.prod(outer) * rows, inner, columns)  # one matrix for all
 
 
-def _padded(op: Op) -> int:
+def _rows_of_weights(op: Op) -> int:
     """The rows of a 2D convolution's prepared weights. The library pads the channels under each pixel of the window to
-    whole tiles, and has zeros for the channels of other groups (ttnn 0.81.1, `prepare_conv_weights`)."""
-    channels: int = math.ceil(op.record["in_channels"] / TILE) * TILE
-    window: int = math.prod(op.record["kernel_size"])
-    return window * channels
+    whole tiles, and has zeros for the channels of other groups. If the pixels are split over the cores in rows, it pads
+    the channels to a multiple of FEW_CHANNELS, and all that is under a row of the window to whole tiles (ttnn 0.81.1,
+    `prepare_conv_weights`)."""
+    channels, (height, width) = op.record["in_channels"], op.record["kernel_size"]
+    if has_rows(op):
+        return int(height * math.ceil(width * math.ceil(channels / FEW_CHANNELS) * FEW_CHANNELS / TILE) * TILE)
+    return int(height * width * math.ceil(channels / TILE) * TILE)
+
+
+def is_product(op: Op) -> bool:
+    """Whether a 2D convolution is a matrix product: of single pixels, without steps, padding and groups."""
+    if op.name != "Conv2dOp" or op.record["groups"] != 1 or any(op.record["padding"]):
+        return False
+    return {*op.record["kernel_size"], *op.record["stride"]} == {1}
+
+
+def has_rows(op: Op) -> bool:
+    """Whether the pixels of a 2D convolution are split over the cores, and are not in tiles."""
+    pixels = op.tensor("input")
+    return not pixels.tiled and pixels.grid is not None
 
 
 def factors(op: Op) -> tuple[Tensor, Tensor]:

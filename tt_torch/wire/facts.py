@@ -17,6 +17,7 @@ from tt_torch.wire import custom_ops
 from tt_torch.wire.messages import MemoryConfig, MemoryDesc, Program, Record, TensorRef, Value
 
 TILE = 32  # a tile has 32 rows and 32 columns
+FEW_CHANNELS = 8  # pixels that a convolution reads in rows have a multiple of so many channels (ttnn 0.81.1)
 # Bytes per element of each data type.
 ELEMENT_BYTES = {
     "Float32": 4, "Float16": 2, "BFloat16": 2, "UInt32": 4, "Int32": 4, "UInt16": 2, "UInt8": 1,

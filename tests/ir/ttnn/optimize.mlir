@@ -5,11 +5,11 @@
 // OFF-NOT: matmul_program_config
 // ONE-NOT: "L1"
 
-// A value that an op computes, and that only computing ops read, goes to L1. Inputs and results stay in DRAM.
+// A value that an op computes or brings into tiles, and that only computing ops read, goes to L1. Inputs and results stay
+// in DRAM.
 // CHECK-LABEL: @main(
-// CHECK-NOT: "L1"
 func.func @main(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
-  // CHECK: "ttnn.to_layout"(%arg0) {{.*}} -> tensor<2x3xf32, #ttnn.layout<"Float32", "Tile", "DRAM"
+  // CHECK: "ttnn.to_layout"(%arg0) {{.*}} -> tensor<2x3xf32, #ttnn.layout<"Float32", "Tile", "L1"
   // CHECK-NEXT: "ttnn.exp"({{.*}} -> tensor<2x3xf32, #ttnn.layout<"Float32", "Tile", "L1"
   // CHECK-NEXT: "ttnn.softmax"({{.*}} -> tensor<2x3xf32, #ttnn.layout<"Float32", "Tile", "L1"
   // CHECK-NEXT: "ttnn.add"({{.*}} -> tensor<2x3xf32, #ttnn.layout<"Float32", "Tile", "DRAM"
@@ -38,6 +38,7 @@ func.func @main(%x: tensor<2x3xf32>) -> tensor<3x2xf32> {
 // A value stays in DRAM if no op reads it, or if we do not know how much memory one of its readers takes.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<2x3xf32>) -> (tensor<2x3xf32>, tensor<2x3xf32>) {
+  // CHECK: "ttnn.exp"({{.*}} -> tensor<2x3xf32, #ttnn.layout<"Float32", "Tile", "DRAM"
   // CHECK-NOT: "L1"
   %0 = "ttir.exp"(%x) : (tensor<2x3xf32>) -> tensor<2x3xf32>
   %1 = "ttir.cumsum"(%0) {dim = 1 : i64} : (tensor<2x3xf32>) -> tensor<2x3xf32>
@@ -67,10 +68,11 @@ func.func @main(%x: tensor<1x128x768xbf16>) -> tensor<1x128x256xbf16> {
 // Two values of 32 MB fit, and three do not. The memory of a value is free after its last reader.
 // CHECK-LABEL: @main(
 func.func @main(%x: tensor<4096x2048xf32>) -> tensor<4096x2048xf32> {
-  // CHECK: "ttnn.exp"({{.*}}"L1", "Interleaved", array<i64: 1, 1>>>{{$}}
-  // CHECK-NEXT: "ttnn.sin"({{.*}} -> tensor<4096x2048xf32, #ttnn.layout<"Float32", "Tile", "L1"
+  // CHECK: "ttnn.to_layout"({{.*}}"Tile", "L1", "Interleaved", array<i64: 1, 1>>>{{$}}
+  // CHECK-NEXT: "ttnn.exp"({{.*}}"L1", "Interleaved", array<i64: 1, 1>>>{{$}}
+  // CHECK-NEXT: "ttnn.sin"({{.*}} -> tensor<4096x2048xf32, #ttnn.layout<"Float32", "Tile", "DRAM"
   // CHECK-NEXT: "ttnn.cos"({{.*}} -> tensor<4096x2048xf32, #ttnn.layout<"Float32", "Tile", "DRAM"
-  // CHECK-NEXT: "ttnn.add"({{.*}} -> tensor<4096x2048xf32, #ttnn.layout<"Float32", "Tile", "DRAM"
+  // CHECK-NEXT: "ttnn.add"({{.*}} -> tensor<4096x2048xf32, #ttnn.layout<"Float32", "Tile", "L1"
   // CHECK-NEXT: "ttnn.neg"({{.*}} -> tensor<4096x2048xf32, #ttnn.layout<"Float32", "Tile", "L1"
   %0 = "ttir.exp"(%x) : (tensor<4096x2048xf32>) -> tensor<4096x2048xf32>
   %1 = "ttir.sin"(%x) : (tensor<4096x2048xf32>) -> tensor<4096x2048xf32>
@@ -137,4 +139,20 @@ func.func @main(%x: tensor<1x1x6272x128xbf16>, %v: tensor<128x128x3x3xbf16> {ttc
   %2 = "ttir.conv2d"(%1, %w) {batch_size = 8 : i64, input_height = 28 : i64, input_width = 28 : i64, in_channels = 128 : i64, out_channels = 512 : i64, kernel_size = array<i64: 1, 1>, stride = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilation = array<i64: 1, 1>, groups = 1 : i64, operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<1x1x6272x128xbf16>, tensor<512x128x1x1xbf16>) -> tensor<1x1x6272x512xbf16>
   %3 = "ttir.relu"(%2) : (tensor<1x1x6272x512xbf16>) -> tensor<1x1x6272x512xbf16>
   return %3 : tensor<1x1x6272x512xbf16>
+}
+
+// -----
+
+// The pixels of a picture with three channels are split over the cores as tiles. Each core then makes rows of its part, which
+// have 8 channels in the convolution, and not 32. The weights are prepared for such rows.
+// CHECK-LABEL: @main(
+func.func @main(%x: tensor<1x1x100352x3xbf16>, %v: tensor<64x3x7x7xbf16> {ttcore.argument_type = "parameter"}) -> tensor<1x1x25088x64xbf16> {
+  // CHECK: "ttnn.to_memory_config"({{.*}} -> tensor<1x1x100352x3xbf16, #ttnn.layout<"BFloat16", "Tile", "L1", "HeightSharded", array<i64: 64, 1>>>
+  // CHECK-NEXT: [[R:%[0-9]+]] = "ttnn.to_layout"({{.*}} -> tensor<1x1x100352x3xbf16, #ttnn.layout<"BFloat16", "RowMajor", "L1", "HeightSharded", array<i64: 64, 1>>>
+  // CHECK-NEXT: [[V:%[0-9]+]] = "ttnn.prepare_conv2d_weights"(%arg1) {{.*}}shape = array<i64: 1568, 3>{{.*}}input_tensor_layout = "RowMajor"
+  // CHECK-NEXT: "ttnn.conv2d"([[R]], [[V]]) {{.*}} -> tensor<1x1x25088x64xbf16, #ttnn.layout<"BFloat16", "Tile", "L1", "HeightSharded", array<i64: 64, 1>>>
+  %y = "ttir.abs"(%x) : (tensor<1x1x100352x3xbf16>) -> tensor<1x1x100352x3xbf16>
+  %0 = "ttir.conv2d"(%y, %v) {batch_size = 2 : i64, input_height = 224 : i64, input_width = 224 : i64, in_channels = 3 : i64, out_channels = 64 : i64, kernel_size = array<i64: 7, 7>, stride = array<i64: 2, 2>, padding = array<i64: 3, 3, 3, 3>, dilation = array<i64: 1, 1>, groups = 1 : i64, operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<1x1x100352x3xbf16>, tensor<64x3x7x7xbf16>) -> tensor<1x1x25088x64xbf16>
+  %1 = "ttir.relu"(%0) : (tensor<1x1x25088x64xbf16>) -> tensor<1x1x25088x64xbf16>
+  return %1 : tensor<1x1x25088x64xbf16>
 }

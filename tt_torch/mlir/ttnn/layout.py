@@ -13,6 +13,7 @@ from torch_mlir import ir
 from tt_torch.mlir.types import Attrs, Value
 from tt_torch.wire import facts
 
+L1_ALIGNMENT = 16  # bytes: a row that is not in tiles begins at a multiple of this (ttnn 0.81.1)
 Changes: TypeAlias = dict[str, bool | str | tuple[int, int]]  # fields of a layout that get another value
 
 
@@ -58,18 +59,21 @@ class Layout:
         return facts.physical_bytes(self.dtype, self.tiled, shape)
 
     def part(self, shape: Sequence[int]) -> tuple[int, int]:
-        """Rows and columns of one core's part of a sharded tensor in tiles, in elements. The last part may have less.
+        """Rows and columns of one core's part of a sharded tensor, in elements. The last part may have less.
 
-        Example: a tensor of shape (8, 100, 768) has 8 * 128 rows with their padding. Over a grid of (8, 8), each part
-        has 128 rows and 96 columns.
+        Example: a tensor of shape (8, 100, 768) in tiles has 8 * 128 rows with their padding. Over a grid of (8, 8),
+        each part has 128 rows and 96 columns. Rows that are not in tiles are split in the same way, but not padded.
         """
         rows, columns = tiles(shape)
-        return (-(-rows // self.grid[0]) * facts.TILE, -(-columns // self.grid[1]) * facts.TILE)
+        width = -(-columns // self.grid[1]) * facts.TILE if self.tiled else -(-shape[-1] // self.grid[1])
+        return (-(-rows // self.grid[0]) * facts.TILE, width)
 
     def bytes_of_core(self, shape: Sequence[int], cores: int) -> int:
         """Bytes in the L1 of the core that has most of a tensor. An interleaved tensor lies on all of `cores`."""
         if self.sharded:
-            return self.bytes(self.part(shape))
+            rows, width = self.part(shape)
+            row = -(-self.bytes([width]) // L1_ALIGNMENT) * L1_ALIGNMENT
+            return self.bytes((rows, width)) if self.tiled else rows * row
         page = self.bytes((facts.TILE, facts.TILE)) if self.tiled else self.bytes([*shape][-1:])
         return -(-self.bytes(shape) // max(page, 1) // cores) * page
 

@@ -42,7 +42,10 @@ def refusal(op: ir.Operation) -> str:
     layouts = [layout_of(v) for v in (*op.operands, *op.results)]
     if op.name in OWN or not any(layout.sharded for layout in layouts):
         return ""
-    if not all(layout.tiled for layout in layouts if layout.sharded):
+    rows = [value for value, layout in zip((*op.operands, *op.results), layouts, strict=True) if not layout.tiled]
+    if op.name == "ttnn.to_layout":
+        return "" if _keeps_rows(op) else "another change of pages of parts than from tiles to rows"
+    if any(layout_of(value).sharded and not (op.name == "ttnn.conv2d" and value == op.operands[0]) for value in rows):
         return "rows that are split over cores"
     if not op.results or not _takes(op):
         kinds = sorted({layout.memory_layout for layout in layouts if layout.sharded})
@@ -75,6 +78,12 @@ def _takes(op: ir.Operation) -> bool:
     if op.name == "ttnn.reshape":
         return keeps_tiles(op) and _alike(first, made)
     return op.name in MOVES and not made.sharded and whole_tiles(op.operands[0])
+
+
+def _keeps_rows(op: ir.Operation) -> bool:
+    """Whether `to_layout` makes rows of a core's tiles in the core's own memory, from where convolutions read them."""
+    was, made = layout_of(op.operands[0]), layout_of(op.results[0])
+    return was.tiled and not made.tiled and made.memory_layout == "HeightSharded" and _alike(was, made)
 
 
 def _alike(first: Layout, made: Layout) -> bool:

@@ -160,6 +160,9 @@ class _Translator:
             and self._tensor(op.operands[0]).layout.dtype == layout.dtype
         ):
             return None  # it converts nothing
+        if op.name == "ttnn.to_layout" and layout.sharded:
+            # Rows stay where their tiles lie. The library does not take their place, because it has no tiles.
+            return {"layout": layout.page_layout}.get(field)
         if field in MEMORY_CONFIGS:
             return result.desc["layout"]["memory_desc"]["memory_config"]
         if field == "device":

@@ -10,7 +10,8 @@ namespace tt::runtime {
 namespace {
 
 constexpr int64_t kPageAlignment = 32;
-constexpr size_t kListed = 8;  // buffers that an error lists
+constexpr int64_t kL1Alignment = 16;  // of the rows of a sharded tensor (ttnn 0.81.1)
+constexpr size_t kListed = 8;         // buffers that an error lists
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -87,7 +88,8 @@ Footprint footprint(const TensorSpec& spec, int64_t banks) {
                              : ceil_div(width * element_bytes(spec.dtype), kPageAlignment) * kPageAlignment;
   if (spec.shard && spec.memory_layout != MemoryLayout::Interleaved) {
     const ShardSpec& shard = *spec.shard;
-    const int64_t row = ceil_div(shard.width * element_bytes(spec.dtype), kPageAlignment) * kPageAlignment;
+    const int64_t alignment = spec.buffer == BufferType::L1 ? kL1Alignment : kPageAlignment;
+    const int64_t row = ceil_div(shard.width * element_bytes(spec.dtype), alignment) * alignment;
     const int64_t bytes =
         tiled ? ceil_div(shard.height, kTile) * ceil_div(shard.width, kTile) * page : shard.height * row;
     return {bytes, bytes * shard.cores};

@@ -7,7 +7,7 @@ from torch_mlir import ir
 from tt_torch.mlir import ods
 from tt_torch.mlir.rules import Builder, shape, users
 from tt_torch.mlir.ttnn.layout import Layout, layout_of, memory_config, with_layout
-from tt_torch.mlir.ttnn.optimizer.choice import Choice, configure
+from tt_torch.mlir.ttnn.optimizer.choice import Choice, configure, steps
 from tt_torch.mlir.ttnn.optimizer.cores import Cores
 from tt_torch.mlir.types import Attrs, Value
 
@@ -15,8 +15,10 @@ from tt_torch.mlir.types import Attrs, Value
 def moved(op: ir.Operation, value: Value, layout: Layout) -> Value:
     """A value in another place, to which it is moved before an op."""
     with ir.InsertionPoint(op), op.location:
-        result: Value = Builder()("ttnn.to_memory_config", value, type=with_layout(shape(value), layout))
-    return result
+        for place in steps(layout_of(value), layout):
+            name = "ttnn.to_memory_config" if place.tiled == layout_of(value).tiled else "ttnn.to_layout"
+            value = Builder()(name, value, type=with_layout(shape(value), place))
+    return value
 
 
 def take(op: ir.Operation, choice: Choice, cores: Cores) -> list[Value]:
@@ -34,11 +36,12 @@ def take(op: ir.Operation, choice: Choice, cores: Cores) -> list[Value]:
 def _prepare_for(op: ir.Operation, layout: Layout, cores: Cores) -> list[Value]:
     """Prepares the weights of a convolution anew, for the parts that its cores get."""
     x, config = op.operands[0], ods.attrs_of(op)["conv2d_config"]
-    place = memory_config(layout, shape(x), cores.columns)
+    place: Attrs = {"input_memory_config": memory_config(layout, shape(x), cores.columns)}
+    place["input_tensor_layout"] = layout.page_layout
     weights = []
     for index, weight in enumerate(list(op.operands)[1:], 1):
         prepared = weight.owner
-        attributes: Attrs = ods.attrs_of(prepared) | {"conv2d_config": config, "input_memory_config": place}
+        attributes: Attrs = ods.attrs_of(prepared) | {"conv2d_config": config} | place
         with ir.InsertionPoint(op), prepared.location:
             made = Builder()(prepared.name, prepared.operands[0], type=weight.type, **attributes)
         op.operands[index] = made

@@ -87,7 +87,17 @@ def product(op: ir.Operation, cores: Cores) -> int:
 
 def rows_of_tiles(op: ir.Operation, cores: Cores) -> int:
     """The buffers have two rows of tiles that are as wide as the result."""
-    return 2 * tiles(shape(op.results[0]))[1] * _tile(op) + MOVING
+    return _two_rows(op) + MOVING
+
+
+def to_layout(op: ir.Operation, cores: Cores) -> int:
+    """The same, and nothing else if rows become tiles. The library also changes shapes of more than four dimensions."""
+    x = op.operands[0]
+    return _two_rows(op) if not layout_of(x).tiled and len(shape(x)) <= 4 else rows_of_tiles(op, cores)
+
+
+def _two_rows(op: ir.Operation) -> int:
+    return 2 * tiles(shape(op.results[0]))[1] * _tile(op)
 
 
 def concat(op: ir.Operation, cores: Cores) -> int:
@@ -140,7 +150,8 @@ SIZES: dict[str, Size] = {
     **{f"ttnn.{name}": MOVING for name in ("permute", "transpose", "reshape", "repeat")},
     "ttnn.concat": concat,
     "ttnn.slice_static": cut,
-    **{f"ttnn.{name}": rows_of_tiles for name in ("to_layout", "embedding", "concatenate_heads")},
+    **{f"ttnn.{name}": rows_of_tiles for name in ("embedding", "concatenate_heads")},
+    "ttnn.to_layout": to_layout,
     **{f"ttnn.{name}": MOVING for name in ("split_query_key_value_and_split_heads", "rotary_embedding")},
     **dict.fromkeys(sharded.PRODUCTS, product),
     "ttnn.scaled_dot_product_attention": attention,

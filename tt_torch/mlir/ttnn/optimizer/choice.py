@@ -106,11 +106,33 @@ def _is_view(op: ir.Operation, choice: Choice) -> bool:
     return x.tiled and (x.buffer, x.memory_layout, x.grid) == (made.buffer, made.memory_layout, made.grid)
 
 
+def steps(now: Layout, layout: Layout) -> list[Layout]:
+    """The layouts that a value gets, one after the other, to come from the layout `now` into another one. Tiles become
+    rows where they lie, so a tensor is first split over the cores, and then each core makes rows of its part."""
+    return list(dict.fromkeys(place for place in (layout.with_(tiled=now.tiled), layout) if place != now))
+
+
 def moving(value: Value, layout: Layout, cores: Cores, now: Layout | None = None) -> float:
-    """The modelled seconds of an op that moves a value from the layout `now`, or from its own, into another layout."""
-    dram, l1 = _add(now or layout_of(value), shape(value), 0, 0)
-    dram, l1 = _add(layout, shape(value), dram, l1)
-    return LAUNCH + _traffic(dram, l1, cores)
+    """The modelled seconds of the ops that move a value from the layout `now`, or from its own, into another layout."""
+    total, now = 0.0, now or layout_of(value)
+    for place in steps(now, layout):
+        dram, l1 = _add(now, shape(value), 0, 0)
+        total += LAUNCH + _traffic(*_add(place, shape(value), dram, l1), cores)
+        now = place
+    return total
+
+
+def while_moving(dims: list[int], now: Layout, layout: Layout, cores: Cores, freed: int) -> int:
+    """The most bytes of L1 on a core that the ops need that move a value, beside its bytes before them, of which
+    `freed` are free after the first op. An op that makes rows of tiles has room for all tiles of a core, twice (graph
+    captures of ttnn 0.81.1)."""
+    most, before = 0, 0
+    for i, place in enumerate(steps(now, layout)):
+        made = place.bytes_of_core(dims, cores.count) if place.buffer == "L1" else 0
+        buffers = 0 if place.tiled == now.tiled else 2 * place.with_(tiled=True).bytes_of_core(dims, cores.count)
+        most = max(most, before + made + buffers - (freed if i else 0))
+        before = made
+    return most
 
 
 def reading(layout: Layout, dims: list[int], cores: Cores) -> float:

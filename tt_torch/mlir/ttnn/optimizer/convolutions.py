@@ -4,6 +4,9 @@ An image lies as a matrix with a row per pixel and a column per channel. If it i
 rows of pixels, and all of the weights. If it is "BlockSharded", each core has some pixels and some channels, and the
 weights of these channels. A core needs pixels of its neighbours, too. The library copies them into a second tensor
 ("halo"). The sizes were read from graph captures of ttnn 0.81.1.
+
+In tiles, each pixel has a multiple of 32 channels, most of which are padding for a picture with 3 channels. Pixels in
+rows have a multiple of 8 channels, and the pixels under a row of the window lie beside each other in tiles.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ from tt_torch.mlir.ttnn.optimizer.overriding import layouts
 from tt_torch.mlir.ttnn.passes.prepare_convolutions import PREPARED
 from tt_torch.mlir.types import Attrs
 from tt_torch.overrides import Asked
-from tt_torch.wire.facts import TILE
+from tt_torch.wire.facts import FEW_CHANNELS, TILE
 
 ONE_ROW = TILE  # the fewest pixels in a block
 SLOWER = 1.2  # the time of a convolution in the smallest blocks; an assumption that only breaks ties
@@ -41,7 +44,10 @@ def choices(op: ir.Operation, cores: Cores, wanted: Asked) -> Iterator[Choice]:
         return
     if not layout_of(x).tiled or layout_of(op.results[0]).dtype != layout_of(x).dtype:
         return
-    found = [layout_of(x), by_height(layout_of(x), shape(x), cores)]
+    by_pixels = by_height(layout_of(x), shape(x), cores)
+    found = [layout_of(x), by_pixels]
+    if _padded(a["in_channels"]) < TILE and layout_of(x).dtype == "BFloat16" and not _is_product(a):
+        found.append(by_pixels.with_(tiled=False))
     if a["in_channels"] % TILE == 0:
         columns = even(math.gcd(*channels) // TILE, cores.columns)
         found.append(by_block(layout_of(x), shape(x), columns, cores))
@@ -65,16 +71,32 @@ def _form(op: ir.Operation, a: Attrs, layout: Layout, wanted: Asked, block: int)
     """A form with all rows of a core at once, or with `block` rows of pixels, which needs less memory and more time."""
     out = op.results[0]
     result = like(layout_of(out), layout)
-    (m, n), k = tiles(shape(out)), -(-a["in_channels"] // TILE)
-    part, inner = largest_part((m, n), result.grid), k // layout.grid[1]
+    part = largest_part(tiles(shape(out)), result.grid)
     config = (a["conv2d_config"] or {}) | {"shard_layout": layout.memory_layout, **wanted.config}
     if block:
         config["act_block_h_override"] = block
     doubled = [bool(wanted.config.get(f"enable_{what}_double_buffer")) for what in ("act", "weights")]
     size = _product if _is_product(a) else _sliding
-    scratch = size(a, layout, part, inner, block // TILE, doubled)
-    products = math.prod(part) * k * _window(a)
-    return Choice(result, {0: layout}, {"conv2d_config": config}, scratch, products * (SLOWER if block else 1.0))
+    scratch = size(a, layout, part, block // TILE, doubled)
+    products = math.prod(part) * steps_of_window(a, layout) * layout.grid[1] * (SLOWER if block else 1.0)
+    return Choice(result, {0: layout}, {"conv2d_config": config}, scratch, products, launches=_aligns(a, layout))
+
+
+def _padded(channels: int) -> int:
+    return -(-channels // FEW_CHANNELS) * FEW_CHANNELS
+
+
+def _aligns(a: Attrs, layout: Layout) -> int:
+    """The ops with which the library gives each pixel a multiple of 8 channels."""
+    return int(not layout.tiled and a["in_channels"] % FEW_CHANNELS > 0)
+
+
+def steps_of_window(a: Attrs, layout: Layout) -> int:
+    """The tiles of a core's pixels under a window, beside each other."""
+    height, width = a["kernel_size"]
+    if layout.tiled:
+        return height * width * -(-a["in_channels"] // TILE) // layout.grid[1]
+    return height * -(-width * _padded(a["in_channels"]) // TILE)
 
 
 def _window(a: Attrs) -> int:
@@ -86,9 +108,9 @@ def _is_product(a: Attrs) -> bool:
     return _window(a) == 1 and set(a["stride"]) == {1} and not any(a["padding"])
 
 
-def _product(a: Attrs, layout: Layout, part: tuple[int, int], inner: int, block: int, doubled: Sequence[bool]) -> int:
+def _product(a: Attrs, layout: Layout, part: tuple[int, int], block: int, doubled: Sequence[bool]) -> int:
     """Both operands in steps, the bias and partial sums."""
-    rows, columns = part
+    (rows, columns), inner = part, steps_of_window(a, layout)
     tile, blocks = layout.bytes((TILE, TILE)), layout.memory_layout == "BlockSharded"
     double = 2 if blocks else 1
     size = double * inner * columns * tile + columns * tile + (2 * inner * rows * tile if blocks else 0)
@@ -96,17 +118,24 @@ def _product(a: Attrs, layout: Layout, part: tuple[int, int], inner: int, block:
     return size + (rows * columns * WIDE_TILE if tile != WIDE_TILE else 0)
 
 
-def _sliding(a: Attrs, layout: Layout, part: tuple[int, int], inner: int, block: int, doubled: Sequence[bool]) -> int:
+def _sliding(a: Attrs, layout: Layout, part: tuple[int, int], block: int, doubled: Sequence[bool]) -> int:
     """The halo, the pixels under a row of the window in rows and in tiles, their weights, and the bias. If pixels come
-    in several blocks, the weights of all rows of the window stay."""
+    in several blocks, the weights of all rows of the window stay. Before that, while the halo is made, there are
+    buffers for tiles, or a copy of the pixels that gives each of them a multiple of 8 channels."""
     rows, columns = part
-    tile, width = layout.bytes((TILE, TILE)), a["kernel_size"][1] * inner
-    at_once = block or rows
+    tile, width = layout.bytes((TILE, TILE)), steps_of_window(a, layout) // a["kernel_size"][0]
+    channels, at_once = _padded(a["in_channels"]), block or rows
+    if layout.tiled:
+        inner = width // a["kernel_size"][1]
+        pixel, copying = inner * tile // TILE, 4 * inner * tile
+    else:
+        pixels = a["batch_size"] * a["input_height"] * a["input_width"]
+        pixel = layout.bytes([channels])
+        copying = _aligns(a, layout) * layout.bytes_of_core([pixels, channels], 1)
     weights = width * columns * (a["kernel_size"][0] if at_once < rows else 1)
-    copying = 4 * inner  # tiles, while the halo is made
     more = doubled[0] * at_once * width + doubled[1] * weights
-    tiles_at_once = max(2 * at_once * width + weights + columns + more, copying)
-    return halo(a, rows * TILE) * inner * tile // TILE + tiles_at_once * tile + INDICES
+    at_work = (2 * at_once * width + weights + columns + more) * tile
+    return halo(a, rows * TILE) * pixel + max(at_work, copying) + INDICES
 
 
 def halo(a: Attrs, rows: int) -> int:

@@ -24,7 +24,7 @@ from tt_torch.mlir.ttnn import legality, sharded
 from tt_torch.mlir.ttnn.layout import Layout, layout_of
 from tt_torch.mlir.ttnn.optimizer import buffers, families
 from tt_torch.mlir.ttnn.optimizer.applying import moved, take
-from tt_torch.mlir.ttnn.optimizer.choice import Choice, lying, moving, reading, seconds, taking
+from tt_torch.mlir.ttnn.optimizer.choice import Choice, lying, moving, reading, seconds, taking, while_moving
 from tt_torch.mlir.ttnn.optimizer.cores import Cores, cores_of, like
 from tt_torch.mlir.ttnn.optimizer.op_model import Questions, Verdict
 from tt_torch.mlir.ttnn.optimizer.overriding import NOTHING, asked_of, error, follows, forget, misfit, names_of, words
@@ -36,8 +36,9 @@ from tt_torch.wire.messages import SystemDesc
 MOVES_OF_CONV = 2  # the library splits an interleaved image over the cores, and puts the result back
 # Ops that run well on values in L1 that are not split.
 INTERLEAVED = (sharded.ELEMENTWISE | sharded.NORMS | sharded.PRODUCTS | sharded.MOVES | sharded.HEADS) | {
-    f"ttnn.{name}" for name in ("concat", "max", "mean", "min", "reshape", "softmax", "sum")
+    f"ttnn.{name}" for name in ("concat", "max", "mean", "min", "reshape", "softmax", "sum", "to_layout")
 }
+JOINING = INTERLEAVED - sharded.ELEMENTWISE - sharded.NORMS - sharded.PRODUCTS  # the others read split values as well
 
 
 def optimize(
@@ -134,7 +135,7 @@ class _Walk:
 
     def _fastest(self, op: ir.Operation) -> Choice | None:
         """The form that takes the shortest time, fits L1 and is not refused; the first of equally fast ones."""
-        for choice in sorted(self._choices(op), key=lambda c: self._seconds(op, c)):
+        for choice in sorted(self._choices(op), key=lambda c: round(self._seconds(op, c), 12)):  # in picoseconds
             verdict = self._verdict(op, choice)
             if not verdict.refusal and self._needed(op, verdict.choice) <= self.cores.l1:
                 return verdict.choice
@@ -158,7 +159,7 @@ class _Walk:
 
     def _forms(self, op: ir.Operation, wanted: Asked) -> Iterator[Choice]:
         plain = self._plain(op, wanted)
-        found = [*families.choices(op, self.cores, wanted), plain]
+        found = [*families.choices(op, self.cores, wanted), plain, *self._joined(op, plain)]
         yield from found
         in_dram = [c for c in found if c.result.buffer == "DRAM"]
         if wanted.moved:
@@ -186,6 +187,16 @@ class _Walk:
         launches = MOVES_OF_CONV if op.name == "ttnn.conv2d" else 0
         config = {"conv2d_config": ods.attrs_of(op)["conv2d_config"] | wanted.config} if wanted.config else {}
         return Choice(layout_of(op.results[0]), moved, config, scratch, products, launches)
+
+    def _joined(self, op: ir.Operation, plain: Choice) -> Iterator[Choice]:
+        """The plain form, if the op reads its split operands from L1 after they are joined there."""
+        lies = plain.operands.items()
+        joined = {i: layout.interleaved("L1") if layout_of(op.operands[i]).sharded else layout for i, layout in lies}
+        choice = replace(plain, operands=joined)
+        if self.level > 1 and op.name in JOINING and choice != plain:
+            with taking(op, choice):
+                if not legality.refusal(op):
+                    yield choice
 
     @staticmethod
     def _beside(op: ir.Operation, wanted: Asked, result: Layout) -> dict[int, Layout]:
@@ -241,7 +252,7 @@ class _Walk:
         for result, layout in choice.makes(op):
             for use in result.uses:
                 if layout.sharded and not families.reads(use.owner.operation, use.operand_number, layout, self.cores):
-                    back = layout.interleaved()
+                    back = layout.interleaved("L1" if use.owner.name in JOINING else "DRAM")
                     total += moving(result, back, self.cores, layout) + reading(back, shape(result), self.cores)
                 else:
                     total += reading(layout, shape(result), self.cores)
@@ -252,8 +263,10 @@ class _Walk:
         moved = {v: to for i, to in choice.operands.items() if to != layout_of(v := op.operands[i])}
         copies, held = self._in_l1(moved.items()), sum(self.held.values())
         read = {v for v, lies in zip(op.operands, choice.reads(op), strict=True) if lies == layout_of(v)}
-        free = sum(self.held.get(v, 0) for v in moved if v not in read and self.ops[self.last[v]] == op)
-        return max(held, held - free + self._in_l1(choice.makes(op)) + choice.scratch) + copies
+        free = {v: self.held.get(v, 0) for v in moved if v not in read and self.ops[self.last[v]] == op}
+        moves = ((shape(v), layout_of(v), to, self.cores, free.get(v, 0)) for v, to in moved.items())
+        running = held - sum(free.values()) + self._in_l1(choice.makes(op)) + choice.scratch + copies
+        return max(held + sum(while_moving(*move) for move in moves), running)
 
     def _in_l1(self, values: Iterable[tuple[Value, Layout]]) -> int:
         return sum(to.bytes_of_core(shape(v), self.cores.count) for v, to in values if to.buffer == "L1")

@@ -47,8 +47,9 @@ REFUSED = "refused: "  # begins the verdict of a form that the op model refuses,
 def moves_of(op: ir.Operation, choice: Choice) -> str:
     """The operands that must be moved first, by position."""
     made, reads = words(choice.result), enumerate(zip(op.operands, choice.reads(op), strict=True))
-    moved = {i: words(layout) for i, (value, layout) in reads if layout != layout_of(value)}
-    return ", ".join(f"{i} {'beside the result' if place == made else f'to {place}'}" for i, place in moved.items())
+    moved = {i: layout for i, (value, layout) in reads if layout != layout_of(value)}
+    places = {i: "beside the result" if words(layout) == made else f"to {words(layout)}" for i, layout in moved.items()}
+    return ", ".join(f"{i} {place}{'' if moved[i].tiled else ', in rows'}" for i, place in places.items())
 
 
 def configuration_of(choice: Choice) -> str:
