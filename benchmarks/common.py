@@ -32,6 +32,12 @@ def model(name: str, batch: int) -> tuple[torch.nn.Module, tuple[torch.Tensor, .
         sizes = {"hidden_size": 2048, "intermediate_size": 8192, "num_attention_heads": 32, "num_key_value_heads": 8}
         llama = transformers.LlamaConfig(vocab_size=32000, num_hidden_layers=2, **sizes)
         return transformers.LlamaForCausalLM(llama).eval(), (torch.randint(0, llama.vocab_size, (batch, 128)),)
+    if name == "vit":
+        vit = transformers.ViTForImageClassification(transformers.ViTConfig(num_labels=1000))
+        return vit.eval(), (torch.randn(batch, 3, 224, 224),)
+    if name == "gpt2":
+        gpt2 = transformers.GPT2LMHeadModel(transformers.GPT2Config(use_cache=False))
+        return gpt2.eval(), (torch.randint(0, gpt2.config.vocab_size, (batch, 128)),)
     config = transformers.BertConfig()
     return transformers.BertModel(config).eval(), (torch.randint(0, config.vocab_size, (batch, 128)),)
 
