@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable
 
@@ -40,7 +41,7 @@ def say(name: str, call: Callable[[], object]) -> None:
     start = time.monotonic()
     try:
         result = call()
-    except Exception as error:
+    except BaseException as error:
         inner = getattr(error, "inner_exception", error)
         result = f"{type(inner).__name__}: {inner}"
     took = "in time" if time.monotonic() - start < 30 else "too late"
@@ -50,6 +51,13 @@ def say(name: str, call: Callable[[], object]) -> None:
 def make_model() -> nn.Module:
     torch.manual_seed(0)
     return nn.Sequential(nn.Linear(16, 32), Checked(), nn.Linear(32, 16)).requires_grad_(False)
+
+
+def on_another_mesh() -> tuple[nn.Module, nn.Module]:
+    dist.destroy_process_group()
+    model = parallelize_module(make_model(), init_device_mesh("tt", (8,)), PLAN)
+    torch._dynamo.reset()
+    return model, torch.compile(model, backend="tt")
 
 
 def main() -> None:
@@ -106,12 +114,15 @@ def main() -> None:
         time.sleep(float(os.environ["TT_TORCH_HOST_TIMEOUT"]) + 1)
     say("a process that is late", works)
     say("a call after that", works)
-    dist.destroy_process_group()
-    mesh = init_device_mesh("tt", (8,))
-    torch._dynamo.reset()
-    model = parallelize_module(make_model(), mesh, PLAN)
-    run = torch.compile(model, backend="tt")
+    model, run = on_another_mesh()
     say("another mesh after that", works)
+    if SECOND:
+        time.sleep(2)
+    else:
+        threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT)).start()
+    say("Ctrl-C while another process is late", works)
+    say("a call after Ctrl-C", works)
+    model, run = on_another_mesh()
     if SECOND:
         sys.stdout.flush()
         os.kill(os.getpid(), signal.SIGKILL)

@@ -71,7 +71,9 @@ def split_batch(shape: tuple[int, ...], compiled: bool = True) -> list[torch.Ten
 def plain_model() -> list[torch.Tensor]:
     init_device_mesh("tt", (8,))
     model, options = make_model(), {"mesh_shape": (1, 8), "automatic_parallelization": True}
-    return trained(model, torch.compile(model, backend="tt", options=options, dynamic=False), torch.randn(16, 16))
+    x = torch.randn(16, 16, requires_grad=True)
+    results = trained(model, torch.compile(model, backend="tt", options=options, dynamic=False), x)
+    return [*results, x.grad]
 
 
 def ahead_of_time() -> list[torch.Tensor]:

@@ -97,6 +97,8 @@ SAID = {
     "a process that is late": GONE,
     "a call after that": GONE,
     "another mesh after that": "True",
+    "Ctrl-C while another process is late": ("KeyboardInterrupt", GONE),
+    "a call after Ctrl-C": ("HostError: this process was interrupted in a step that it shares with others", GONE),
     "a process is killed": (GONE, None),
 }
 

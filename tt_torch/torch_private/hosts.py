@@ -45,13 +45,13 @@ class Hosts:
     def step(self, what: str) -> Iterator[None]:
         """A context that all processes enter and leave together. An exception in one of them is a HostError in all
         others. They can go on after it. Raises MeshError if another process has another `what` at this point."""
-        with self._lock:
+        with self._lock, self._undisturbed():
             self.agree(what)
             try:
                 yield
             except HostError:  # the others know
                 raise
-            except BaseException as error:
+            except Exception as error:
                 self._tell(error)
                 raise
             self.agree(f"the end of {what}")
@@ -59,7 +59,24 @@ class Hosts:
     def agree(self, what: str) -> None:
         """Waits for the other processes. Raises MeshError if one of them has another `what`, and HostError if one of
         them has failed or ended."""
-        self._meet(what, failed=False)
+        with self._undisturbed():
+            self._meet(what, failed=False)
+
+    @contextmanager
+    def _undisturbed(self) -> Iterator[None]:
+        """A context in which an exception that is no `Exception`, such as that of Ctrl-C, ends all exchanges.
+
+        It may come between any two statements. The processes then wait for different exchanges, and would read the
+        bytes of one as those of another.
+        """
+        try:
+            yield
+        except Exception:
+            raise
+        except BaseException:
+            self._broken = self._broken or "this process was interrupted in a step that it shares with others"
+            self.close()
+            raise
 
     def _tell(self, error: BaseException) -> None:
         """Lets the other processes raise a HostError for an error of this one."""
@@ -82,7 +99,7 @@ class Hosts:
     def gather(self, own: torch.Tensor) -> list[torch.Tensor]:
         """The tensors of all processes, which have one shape and dtype, as tensors on the CPU. The caller must be
         inside of a `step`. Raises HostError if another process has ended or does not answer."""
-        with without_modes():
+        with without_modes(), self._undisturbed():
             plain = own.detach().cpu().contiguous()
             found = self._all(plain.reshape(-1).view(torch.uint8)) if plain.numel() else [plain] * self.size
             return [x.view(plain.dtype).reshape(plain.shape) for x in found]
@@ -113,12 +130,30 @@ class Hosts:
         with without_modes():
             found = [torch.empty_like(x) for _ in range(self.size)]
             try:
-                self._gloo.allgather([found], [x]).wait()  # type: ignore[attr-defined]
+                self._wait(self._gloo.allgather([found], [x]))  # type: ignore[attr-defined]
             except RuntimeError as error:
                 self.close()
                 self._broken = f"another process that shares the mesh has ended, or does not answer: {_reason(error)}"
                 raise HostError(self._broken) from None
         return found
+
+    def _wait(self, work: dist.Work) -> None:
+        """Waits for an exchange, and lets Python react to signals every second: PyTorch's own wait takes no Ctrl-C."""
+        try:
+            while not work.is_completed():
+                with suppress(RuntimeError):  # the second is over
+                    work.wait(timedelta(seconds=1))
+        except BaseException:
+            threading.Thread(target=_let_end, args=(self.__dict__.pop("_gloo"), work), daemon=True).start()
+            del work  # a traceback keeps this frame, and `work` would keep the connection
+            raise
+        work.wait()
+
+
+def _let_end(_gloo: dist.ProcessGroupGloo, work: dist.Work) -> None:
+    """Keeps the group until the exchange has ended. Without this, Python would wait for it when it drops the group."""
+    with suppress(RuntimeError):
+        work.wait()
 
 
 def digest(tensors: Sequence[torch.Tensor]) -> str:
