@@ -64,3 +64,16 @@ def test_only_convolutions_do_not_check_their_operands() -> None:
     x = graph.placeholder("x")
     assert _ignores_devices(graph.call_function(torch.nn.functional.conv2d, (x, x)))
     assert not _ignores_devices(graph.call_function(torch.add, (x, x)))
+
+
+def test_a_gradient_of_what_was_read_by_index_on_the_cpu() -> None:
+    """The gradient is on the device, and is added to zeros on the CPU: rules rewrite this op without its copies."""
+
+    def read(x: torch.Tensor, y: torch.Tensor, i: torch.Tensor) -> torch.Tensor:
+        return x[:, i].to(y.device) * y
+
+    x, y, i = torch.randn(3, 4, requires_grad=True), torch.randn(3, 3), torch.tensor([0, -1, -1])
+    (expected,) = torch.autograd.grad(read(x, y, i).sum(), x)
+    compiled = torch.compile(read, backend="tt", options={"fallback": "error"})
+    (found,) = torch.autograd.grad(compiled(x, y.to("tt"), i).sum(), x)
+    torch.testing.assert_close(found, expected)

@@ -51,11 +51,16 @@ class Rules(ByOp[Rule]):
 
 def call(node: Node, target: Function, *args: Argument, **kwargs: Argument) -> Node:
     """A new node for the rule that replaces `node`, with its value, and the user's source line and module."""
-    new = node.graph.call_function(target, args, kwargs)
-    values, named = map_arg((args, kwargs), lambda n: n.meta["val"])
+    new, device = node.graph.call_function(target, args, kwargs), value(node).device
     with value(node).fake_mode:
+        values, named = map_arg((args, kwargs), lambda n: _on(n.meta["val"], device))
         new.meta = _origin(node) | {"val": target(*values, **named)}
     return new
+
+
+def _on(value: Any, device: torch.device) -> Any:
+    """A value on a device. Copies between devices are gone, but values are where they were before and after them."""
+    return value.to(device) if isinstance(value, torch.Tensor) and value.device != device else value
 
 
 def fill(node: Node, shape: Sequence[int], number: Scalar, dtype: torch.dtype) -> Node:
