@@ -150,6 +150,12 @@ INDEXING = [
         NUMBERS,
     ),
     Row(
+        "index_put apart",
+        lambda x, i, j, v: torch.ops.aten.index_put(x, [None, i, None, j], v, True),
+        [(2, 4, 5, 3), tensor([[0], [-1]], i64), tensor([1, 0, 1], i64), (2, 3, 2, 5)],
+        NUMBERS,
+    ),
+    Row(
         "index_put scalar",
         lambda x, i: x.index_put((i,), torch.tensor(7, dtype=x.dtype)),
         [(6, 3), tensor([1, -1], i64)],

@@ -73,6 +73,9 @@ def index_put(
         return x.clone()
     if given and all(i.dim() == 0 and i.dtype is not torch.bool for _, i in given):
         return _at_one_place(x, dict(given), values, accumulate)
+    dims = [d for d, _ in given]
+    if dims and dims != [*range(dims[0], dims[-1] + 1)] and all(i.dtype is not torch.bool for _, i in given):
+        return _side_by_side(x, dict(given), values, accumulate)
     if len(given) != 1 or given[0][1].dtype is not torch.bool:
         one = len(given) == 1 and given[0][1].shape == (1,) and values.dtype is x.dtype and not accumulate
         return _with_one_row(x, *given[0], values) if one else NotImplemented
@@ -103,6 +106,14 @@ def _at_one_place(x: Tensor, given: dict[int, Tensor], values: Tensor, accumulat
     at = dims[0] if dims == [*range(dims[0], dims[-1] + 1)] else 0
     lists = [given[d].reshape(1) if d in given else None for d in range(dims[-1] + 1)]
     return aten.index_put(x, lists, values.unsqueeze(at), accumulate)
+
+
+def _side_by_side(x: Tensor, given: dict[int, Tensor], values: Tensor, accumulate: bool) -> Tensor:
+    """`x[i, :, j] = values`, which torch-mlir does not have. If there are dimensions between the indices, those of the
+    indices come first in the values, as they do for indices of the first dimensions."""
+    order = [*given, *(d for d in range(x.dim()) if d not in given)]
+    back = [order.index(d) for d in range(x.dim())]
+    return aten.index_put(x.permute(order), list(given.values()), values, accumulate).permute(back)
 
 
 def _with_one_row(x: Tensor, dim: int, index: Tensor, values: Tensor) -> Tensor:
