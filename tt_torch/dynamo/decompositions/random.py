@@ -95,6 +95,20 @@ def _standard_normal(form: Form) -> Tensor:
     return radius * torch.cos(2 * math.pi * _unit(_mix(bits + 1)))
 
 
+def _uniform(form: Form, dtype: torch.dtype) -> Tensor:
+    """Uniform numbers in [0, 1); of a complex dtype, both parts are such numbers, as in PyTorch."""
+    if not dtype.is_complex:
+        return _unit(_bits(form), dtype)
+    return torch.complex(*(_unit(_bits(form), dtype.to_real()) for _ in range(2)))
+
+
+def _normal(form: Form, dtype: torch.dtype, mean: float = 0, std: float = 1) -> Tensor:
+    """Normal numbers. As in PyTorch, each part of complex numbers has this mean, and half of the variance."""
+    if not dtype.is_complex:
+        return (_standard_normal(form) * std + mean).to(dtype)
+    return torch.complex(*(_standard_normal(form) * (std * math.sqrt(0.5)) + mean for _ in range(2))).to(dtype)
+
+
 def _standard_exponential(form: Form) -> Tensor:
     return -torch.log(_positive(_bits(form)))
 
@@ -113,22 +127,22 @@ def _integers(form: Form, low: int, high: int, dtype: torch.dtype | None) -> Ten
 
 @decomposes(aten.rand.default)
 def rand(size: Sequence[int], *, dtype: torch.dtype | None = None, **place: Place) -> Tensor:
-    return _unit(_bits(size), dtype or torch.get_default_dtype())
+    return _uniform(size, dtype or torch.get_default_dtype())
 
 
 @decomposes(aten.rand_like.default)
 def rand_like(x: Tensor, *, dtype: torch.dtype | None = None, **place: Place) -> Tensor:
-    return _unit(_bits(x), dtype or x.dtype)
+    return _uniform(x, dtype or x.dtype)
 
 
 @decomposes(aten.randn.default)
 def randn(size: Sequence[int], *, dtype: torch.dtype | None = None, **place: Place) -> Tensor:
-    return _standard_normal(size).to(dtype or torch.get_default_dtype())
+    return _normal(size, dtype or torch.get_default_dtype())
 
 
 @decomposes(aten.randn_like.default)
 def randn_like(x: Tensor, *, dtype: torch.dtype | None = None, **place: Place) -> Tensor:
-    return _standard_normal(x).to(dtype or x.dtype)
+    return _normal(x, dtype or x.dtype)
 
 
 @decomposes(aten.randint.default)
@@ -175,7 +189,7 @@ def uniform(x: Tensor, low: float = 0, high: float = 1, generator: None = None) 
 
 @decomposes(aten.normal_functional.default)
 def normal(x: Tensor, mean: float = 0, std: float = 1, generator: None = None) -> Tensor:
-    return (_standard_normal(x) * std + mean).to(x.dtype)
+    return _normal(x, x.dtype, mean, std)
 
 
 @decomposes(aten.log_normal.default)
@@ -219,7 +233,7 @@ def bernoulli_tensor(x: Tensor, p: Tensor, generator: None = None) -> Tensor:
 @decomposes(aten.normal.Tensor_Tensor, aten.normal.Tensor_float, aten.normal.float_Tensor)
 def normal_around(mean: Tensor | float, std: Tensor | float = 1, generator: torch.Generator | None = None) -> Tensor:
     dtype = next(v.dtype for v in (mean, std) if isinstance(v, Tensor))
-    return _standard_normal(torch.add(mean, std)).to(dtype) * std + mean
+    return _normal(torch.add(mean, std), dtype) * std + mean
 
 
 @decomposes(aten.normal.float_float)
@@ -232,7 +246,7 @@ def normal_of_size(
     dtype: torch.dtype | None = None,
     **place: Place,
 ) -> Tensor:
-    return (_standard_normal(size) * std + mean).to(dtype or torch.get_default_dtype())
+    return _normal(size, dtype or torch.get_default_dtype(), mean, std)
 
 
 @decomposes(aten.native_dropout.default)
