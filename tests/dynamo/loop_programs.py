@@ -36,7 +36,7 @@ FLOATS: tuple[Callable[..., torch.Tensor], ...] = (
     lambda x, k, b: F.layer_norm(x, (4,)), lambda x, k, b: F.gelu(x), lambda x, k, b: x.sort(1, descending=True)[0],
     lambda x, k, b: x + k.unsqueeze(1).clamp(-3, 3), lambda x, k, b: x[k.remainder(3)] * 0.75,
     lambda x, k, b: x.flip(0).roll(1, 1), lambda x, k, b: x.softmax(0) - b.to(x.dtype),
-    lambda x, k, b: x.cumsum(1).tanh(),
+    lambda x, k, b: x.cumsum(1).tanh(), lambda x, k, b: torch.where(torch.rand_like(x) < 2, x.cos(), k.unsqueeze(1)),
     lambda x, k, b: x.index_put((k.remainder(3), torch.arange(3)), x[0, :3].cos()),
 )  # fmt: skip
 INTEGERS: tuple[Callable[..., torch.Tensor], ...] = (
@@ -107,7 +107,28 @@ def _map(draw: random.Random, depth: int) -> Step:
     return lambda v: (map_rows(lambda row: op(row, None, None) * 1, v[0].repeat(times, 1))[-3:].contiguous(), *v[1:])
 
 
-KINDS = (_plain, _plain, _plain, _cond, _while, _while, _scan, _map)
+def _complex(draw: random.Random, depth: int) -> Step:
+    """A branch or a loop that takes and returns complex numbers."""
+    body, decides, most = _block(draw, depth - 1), draw.choice(CONDITIONS), draw.choice((0, 1, 3))
+    factor, branches = complex(draw.uniform(-1, 1), draw.uniform(-1, 1)), draw.random() < 0.5
+
+    def step(z: torch.Tensor, k: torch.Tensor, b: torch.Tensor) -> Tensors:
+        x, k, b = body((z.abs(), k, b))
+        return (torch.complex(x, z.angle()) * factor, *_own((k, b)))
+
+    def run(v: Tensors) -> Tensors:
+        given = torch.complex(v[0], v[0].sin()), *_own(v[1:])
+        if branches:
+            z, k, b = torch.cond(decides(*v), step, lambda z, *o: (z.conj() * z * factor, *_own(o)), given)
+        else:
+            start = (torch.tensor(0), *given)
+            _, z, k, b = while_loop(lambda i, *_: i < most, lambda i, *v: (i + 1, *step(*v)), start)
+        return z.real + z.imag, k, b
+
+    return run
+
+
+KINDS = (_plain, _plain, _plain, _cond, _while, _while, _scan, _map, _complex)
 
 
 def _block(draw: random.Random, depth: int, loop: bool = False) -> Step:

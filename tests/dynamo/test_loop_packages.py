@@ -11,6 +11,7 @@ import pytest
 import torch
 from loop_programs import drawn, examples
 from nights import often_if
+from torch._higher_order_ops.map import map as map_rows
 from torch._higher_order_ops.scan import scan
 from torch._higher_order_ops.while_loop import while_loop
 
@@ -165,15 +166,51 @@ def test_an_error_of_the_other_branch_is_none(saved: Any) -> None:
 
 
 @pytest.mark.parametrize("inside", ["random", "complex"])
-def test_branches_that_are_computed_both(saved: Any, inside: str) -> None:
+def test_one_branch_with_random_or_complex_numbers_runs(saved: Any, ran: list[str], inside: str) -> None:
     def yes(x: torch.Tensor) -> torch.Tensor:
         return torch.rand_like(x) if inside == "random" else (torch.complex(x, x) * 1j).real * 1
 
     loaded = saved(tt_torch.compile_model(lambda x: torch.cond(x.sum() > 0, yes, torch.cos, (x,)), (X,)))
-    assert parts(loaded) == 1
     torch.testing.assert_close(loaded(-X.abs()), X.cos())
-    drawn = loaded(X.abs())
-    assert (drawn >= 0).all() if inside == "random" else torch.equal(drawn, -X.abs())
+    first, second = (loaded(X.abs()) for _ in range(2))
+    assert len(ran) == 6 and len(set(ran)) == 3  # the predicate, and one of two branches
+    if inside == "random":
+        assert 0 <= first.min() < first.max() < 1 and not torch.equal(first, second)
+    else:
+        torch.testing.assert_close(first, -X.abs())
+
+
+def test_each_step_draws_its_own_numbers(saved: Any) -> None:
+    def program(x: torch.Tensor, n: torch.Tensor) -> Any:
+        """The numbers of each step, of the condition, and the steps."""
+
+        def body(i: torch.Tensor, rows: torch.Tensor, c: torch.Tensor) -> Any:
+            return i + 1, torch.cat([rows[1:], torch.rand(1, 500)]), c + torch.rand(500).mean()
+
+        start = (torch.tensor(0), torch.zeros(4, 500), torch.tensor(0.0))
+        return while_loop(lambda i, rows, c: (i < n) & (torch.rand(3).sum() < 3), body, start)
+
+    loaded = saved(tt_torch.compile_model(program, (X, torch.tensor(4))))
+    calls = list[torch.Tensor]()
+    for _ in range(2):
+        torch.manual_seed(3)
+        steps, rows, total = loaded(X, torch.tensor(4))
+        assert steps == 4 and 1.8 < total < 2.2
+        assert (torch.corrcoef(rows) - torch.eye(4)).abs().max() < 0.2
+        calls.append(rows)
+    assert torch.equal(*calls)
+    assert loaded(X, torch.tensor(0))[0] == 0
+
+
+def test_a_branch_in_each_row(saved: Any) -> None:
+    def program(i: torch.Tensor) -> torch.Tensor:
+        """The row of X for each number, and zeros for a number that is out of range."""
+        row = lambda i: X.index_select(0, i.reshape(1))[0]  # noqa: E731
+        return map_rows(lambda i: torch.cond(i < 3, row, lambda i: X[0] * 0, (i,)), i)
+
+    loaded = saved(tt_torch.compile_model(program, (torch.tensor([0, 2]),)))
+    for i in (torch.tensor([2, 0]), torch.tensor([7, 1])):
+        torch.testing.assert_close(loaded(i), torch.stack([X[j] if j < 3 else X[0] * 0 for j in i]))
 
 
 def test_integers_beyond_32_bits(saved: Any) -> None:
@@ -250,9 +287,8 @@ def test_a_backward_pass_with_a_loop(saved: Any, monkeypatch: pytest.MonkeyPatch
 
 
 REFUSED: dict[str, tuple[str, Program]] = {
-    "random": ("draws random numbers", lambda y: y + torch.rand(3, 4)),
-    "complex": ("complex numbers", lambda y: torch.view_as_real(torch.complex(y, y) * 1j)[..., 0] + y),
     "eigenvalues": ("aten._linalg_eigh", lambda y: torch.linalg.eigvalsh(y[:, :3]).sum() + y),
+    "of complex": ("aten.linalg_eig.* with complex", lambda y: torch.linalg.eigvals(y[:, :3] * 1j).abs().sum() + y),
 }
 
 

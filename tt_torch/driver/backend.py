@@ -15,13 +15,14 @@ from tt_torch.config import BackendOptions, CompileDepth, CompilerConfig, Option
 from tt_torch.driver import shards
 from tt_torch.driver.buckets import BucketedProgram
 from tt_torch.driver.cache.graphs import kept
+from tt_torch.driver.called_graphs import host_decides, is_one_module, is_plain, prepare
 from tt_torch.driver.compile import compile_graph
 from tt_torch.driver.data_parallel import compile_data_parallel
 from tt_torch.driver.devices import Device, devices_of
 from tt_torch.driver.exact_runner import ExactRunner
 from tt_torch.driver.executor import Executor
 from tt_torch.driver.graph_breaks import tell
-from tt_torch.driver.loops import calls_graphs, compile_loops, decides
+from tt_torch.driver.loops import calls_graphs, compile_loops
 from tt_torch.driver.observer import NOBODY, Observer, asked_for
 from tt_torch.driver.overlaps import once_per_overlap
 from tt_torch.driver.partition import HostProgram, compile_with_host_ops, wholly_on_host
@@ -36,7 +37,7 @@ from tt_torch.dynamo import loop_gradients, python_kernels, repeated_elements
 from tt_torch.dynamo.buckets import symbols_of
 from tt_torch.dynamo.buckets.padding import Layouts
 from tt_torch.dynamo.checks import defer_checks
-from tt_torch.dynamo.control_flow import Decides, always, never, write_out
+from tt_torch.dynamo.control_flow import write_out
 from tt_torch.dynamo.decompositions import DECOMPOSITIONS
 from tt_torch.dynamo.decompositions.custom_ops import register_late_ops
 from tt_torch.dynamo.exactness.plan import make_exact
@@ -297,7 +298,9 @@ def _program(
     """Compiles a functional graph that returns tensors: see _compile."""
     written = written_inputs(gm)
     views = views_of_inputs(gm, seen)
-    gm = write_out(gm, DECOMPOSITIONS, _host_decides(config, observer))
+    gm = write_out(gm, DECOMPOSITIONS, host_decides(config, observer))
+    if is_one_module(config, observer):
+        prepare(gm)
     checks = defer_checks(gm)
     program, interface = real_tensors_only(gm, DECOMPOSITIONS, seen)
     if interface.seeds and options.async_mode:
@@ -306,18 +309,6 @@ def _program(
     updates = states_of(written, interface, program)
     runner = _runner(program, interface.roles(roles), updates, config, options, observer)
     return Program(interface, runner, checks, views)
-
-
-def _is_plain(config: CompilerConfig, observer: Observer) -> bool:
-    """Whether the graphs that `while_loop` and `cond` call can be programs of their own."""
-    return not observer.make_executor and config.mesh_shape == (1, 1) and not config.device_map
-
-
-def _host_decides(config: CompilerConfig, observer: Observer) -> Decides:
-    """Between which branches of `cond` the host chooses. They are several programs then."""
-    if observer.take_graph or not _is_plain(config, observer):
-        return never
-    return decides if config.fallback == "error" else always
 
 
 @dataclass(frozen=True)
@@ -344,7 +335,7 @@ class _Compiler:
 
     def _bodies(self) -> Callable[[GraphModule, Sequence[str]], Program] | None:
         """The compiler of graphs that ops of a graph call; None if they cannot be programs of their own."""
-        if not _is_plain(self.config, self.observer):
+        if not is_plain(self.config, self.observer):
             return None
         outer = self.observer
         inner = Observer(reached=outer.reached, flag=outer.flag)
@@ -376,7 +367,7 @@ def _runner(
         return observer.take_graph(program, roles, config)
     observer.graph(program)
     compiler = _Compiler(config, options, observer, devices_of(program, options))
-    if config.fallback == "error" and calls_graphs(program) and _is_plain(config, observer):
+    if calls_graphs(program) and is_one_module(config, observer):
         return compile_loops(program, roles, options, compiler.devices[0], observer)
     eager = as_function(program) if config.mesh_shape == (1, 1) else None  # the host cannot exchange values of chips
     plan = make_exact(program, strict=config.fallback == "strict-dtype", flag=observer.flag)

@@ -138,7 +138,7 @@ def compile_decisions(outer: GraphModule, roles: Sequence[str], compile_body: Co
         node.replace_all_uses_with(call)
         outer.graph.erase_node(node)
     if made:
-        _drop_unread(outer.graph)
+        drop_unread(outer.graph)
     return made
 
 
@@ -203,7 +203,7 @@ def returns_tensors(graph: GraphModule) -> bool:
     return all(isinstance(x, Node) and isinstance(x.meta.get("val"), torch.Tensor) for x in results)
 
 
-def _drop_unread(graph: Graph) -> None:
+def drop_unread(graph: Graph) -> None:
     """Removes the reads of graphs that are programs now."""
     for node in graph.find_nodes(op="get_attr"):
         if not node.users:

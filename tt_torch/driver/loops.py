@@ -19,7 +19,7 @@ from torch_mlir import ir
 from tt_torch.config import BackendOptions, CompileDepth, CompilerConfig
 from tt_torch.driver import report
 from tt_torch.driver.compile import Dump, reported, stablehlo_of
-from tt_torch.driver.decisions import FORMS, returns_tensors, with_tuple, write_numbers
+from tt_torch.driver.decisions import FORMS, returns_tensors, with_tuple
 from tt_torch.driver.devices import Device
 from tt_torch.driver.exact_runner import ExactRunner
 from tt_torch.driver.executor import Executor
@@ -29,12 +29,10 @@ from tt_torch.driver.stablehlo import IN_32_BITS, compile_steps, prepare_wide
 from tt_torch.dynamo import graph_calls
 from tt_torch.dynamo.calls import CHECKS, Check, require_in_32_bits, require_in_range
 from tt_torch.dynamo.checks import defer_checks
-from tt_torch.dynamo.complex_pairs import has_complex
-from tt_torch.dynamo.control_flow import draws_numbers, write_out
-from tt_torch.dynamo.decompositions import DECOMPOSITIONS
-from tt_torch.dynamo.decompositions.random import SEED
+from tt_torch.dynamo.complex_pairs import is_complex
 from tt_torch.dynamo.exactness.limits import Limit, Plan
 from tt_torch.dynamo.exactness.plan import check_ranges
+from tt_torch.dynamo.interface import is_tensor
 from tt_torch.dynamo.passes import run_passes
 from tt_torch.dynamo.passes.promotion import promote
 from tt_torch.dynamo.passes.rewriting import as_function, copied, user_line
@@ -48,11 +46,6 @@ from tt_torch.torch_private.ops import while_loop
 
 def calls_graphs(gm: GraphModule) -> bool:
     return any(node.target in FORMS for node in gm.graph.nodes)
-
-
-def decides(branches: Sequence[GraphModule]) -> bool:
-    """Whether the host decides which of the branches runs. If not, both are computed in one program."""
-    return not any(draws_numbers(each) or has_complex(each) or not returns_tensors(each) for each in branches)
 
 
 def compile_loops(
@@ -116,9 +109,9 @@ def _part(gm: GraphModule) -> _Part:
     calls, called = list[graph_calls.GraphCall](), list[list[_Part]]()
     for node in [n for n in gm.graph.nodes if n.target in FORMS]:
         form = FORMS[node.target](node)
-        if not all(isinstance(x, Node) and isinstance(x.meta["val"], torch.Tensor) for x in form.changing):
+        if not all(map(is_tensor, form.changing)):
             raise _refused(node, "a Python number decides about it, or changes in it; make it a tensor")
-        parts = [_part(_inner(gm.get_submodule(each.target), node, form.operands)) for each in form.graphs]
+        parts = [_part(_inner(gm.get_submodule(each.target), node)) for each in form.graphs]
         results = list(node.meta["val"])
         calls.append(graph_calls.GraphCall(node.target is while_loop, len(results)))
         called.append(parts)
@@ -126,17 +119,14 @@ def _part(gm: GraphModule) -> _Part:
     return _Part(gm, calls, called, check_ranges(gm, flags))
 
 
-def _inner(graph: GraphModule, node: Node, operands: Sequence[object]) -> GraphModule:
+def _inner(graph: GraphModule, node: Node) -> GraphModule:
     """A graph that a node calls, ready for the device."""
     graph = with_tuple(graph)
-    write_numbers(graph.graph, operands)
-    graph = write_out(graph, DECOMPOSITIONS, decides)
     if not returns_tensors(graph):
         raise _refused(node, "it gives Python numbers")
-    if graph.graph.find_nodes(op="call_function", target=SEED):
-        raise _refused(node, "it draws random numbers in each step")
-    if has_complex(graph):
-        raise _refused(node, "it has complex numbers; compute with the real and the imaginary part")
+    for each in graph.graph.nodes:
+        if any(is_complex(x.meta.get("val")) for x in each.all_input_nodes):
+            raise _refused(node, f"the device has no form of {each.target} with complex numbers, which is inside")
     if checks := defer_checks(graph):
         raise _refused(node, f"the host checks a result inside ({checks[0].op})")
     promote(graph.graph)

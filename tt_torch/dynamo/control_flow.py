@@ -1,9 +1,10 @@
 """PyTorch's higher-order operators: ops that call graphs.
 
 If the number of calls is known and small, the calls are written out as plain ops for the device. Longer `map` and
-`scan` become a `while_loop`. `driver/decisions.py` compiles each `while_loop`, and each branch of a `cond`, as device
-programs. `driver/loops.py` does the same where nothing may run in eager PyTorch. A program that must decide by itself
-computes both branches, and selects the results of one. Other operators run on the host.
+`scan`, and those in which the host decides about a `cond`, become a `while_loop`. `driver/decisions.py` compiles each
+`while_loop`, and each branch of a `cond`, as device programs. `driver/loops.py` does the same where nothing may run in
+eager PyTorch. A program that must decide by itself computes both branches, and selects the results of one. Other
+operators run on the host.
 """
 
 from __future__ import annotations
@@ -84,19 +85,26 @@ class _WrittenOut(Interpreter):
 
     def call_function(self, target: Target, args: tuple[Argument, ...], kwargs: Arguments) -> Result:
         rule = None if target is cond and _stays(args, self.host_decides) else _rule(target)
-        given = tree_map(lambda a: _Callable(a) if isinstance(a, GraphModule) else a, args) if rule else ()
+        decides = never if rule is math_attention else self.host_decides  # it is called for all scores at once
+        given = tree_map(lambda a: _Callable(a, decides) if isinstance(a, GraphModule) else a, args) if rule else ()
         results = rule(*given, **kwargs) if rule else NotImplemented
         return super().call_function(target, args, kwargs) if results is NotImplemented else results
 
 
 class _Callable:
-    """A graph as a function. The graphs that it calls are written out, too."""
+    """A graph as a function. The graphs that it calls are written out, too, unless the host decides about them."""
 
-    def __init__(self, graph: GraphModule) -> None:
-        self.graph = graph
+    def __init__(self, graph: GraphModule, host_decides: Decides = never) -> None:
+        self.graph, self.host_decides = graph, host_decides
 
     def __call__(self, *args: Tensor) -> Results:
-        return _WrittenOut(self.graph).run(*args)
+        return _WrittenOut(self.graph, self.host_decides).run(*args)
+
+    def has_decisions(self) -> bool:
+        """Whether the host decides about a `cond` in a call."""
+        graphs = [m for m in self.graph.modules() if isinstance(m, GraphModule)]
+        found = [(gm, n) for gm in graphs for n in gm.graph.find_nodes(op="call_function", target=cond)]
+        return any(_stays([n.args[0], *_branches(gm, n)], self.host_decides) for gm, n in found)
 
     def results(self) -> Results:
         """The values of the results in the trace of the graph, which have no elements."""
@@ -120,11 +128,6 @@ def _draws(op: Target) -> bool:
     return op is SEED or is_random(op)
 
 
-def draws_numbers(gm: GraphModule) -> bool:
-    """Whether a graph, or a graph that its ops call, draws random numbers."""
-    return any(_draws(n.target) for n in _calls(gm))
-
-
 def _cond(predicate: Tensor | bool, yes: _Callable, no: _Callable, operands: Sequence[Tensor] = ()) -> Results:
     if not isinstance(predicate, Tensor):
         return (yes if predicate else no)(*operands)
@@ -142,7 +145,7 @@ def _scan(function: _Callable, carried: Sequence[Tensor], xs: Sequence[Tensor], 
     row of each result."""
     if not len(xs[0]):
         return NotImplemented
-    if len(xs[0]) > MOST_STEPS:
+    if len(xs[0]) > MOST_STEPS or function.has_decisions():
         return _as_loop(function, carried, xs, others)
     rows: list[Results] = []
     for i in range(len(xs[0])):
@@ -153,7 +156,7 @@ def _scan(function: _Callable, carried: Sequence[Tensor], xs: Sequence[Tensor], 
 
 
 def _as_loop(function: _Callable, carried: Sequence[Tensor], xs: Sequence[Tensor], others: Sequence[Tensor]) -> Results:
-    """A long scan as a `while_loop`, which also carries the number of the step, and the rows of all steps."""
+    """A scan as a `while_loop`, which also carries the number of the step, and the rows of all steps."""
     steps, count = len(xs[0]), len(carried)
     made = function.results()[count:]
     rows = [torch.zeros(steps, *x.shape, dtype=x.dtype, device=x.device) for x in made]

@@ -88,7 +88,15 @@ def is_complex(value: object) -> bool:
 
 
 def has_complex(gm: GraphModule) -> bool:
-    return any(tree_any(is_complex, n.meta.get("val")) for n in gm.graph.nodes)
+    """Whether complex numbers are in a graph, or in a graph that its ops call."""
+    graphs = [m.graph for m in gm.modules() if isinstance(m, GraphModule)]
+    return any(tree_any(is_complex, n.meta.get("val")) for graph in graphs for n in graph.nodes)
+
+
+def run_in_pairs(gm: GraphModule, values: Sequence[Pair | Tensor]) -> Sequence[Pair | Tensor]:
+    """The results of a graph, of inputs whose complex ones are pairs."""
+    results = _Pairs(gm).run(*values)
+    return results if isinstance(results, (list, tuple)) else [results]
 
 
 def to_pairs(gm: GraphModule, decompositions: Decompositions) -> GraphModule:
@@ -100,7 +108,7 @@ def to_pairs(gm: GraphModule, decompositions: Decompositions) -> GraphModule:
         given = [
             Pair(v.select(-1, 0), v.select(-1, 1)) if is_complex(f) else v for v, f in zip(values, fakes, strict=True)
         ]
-        results = _Pairs(gm).run(*given)
+        results = run_in_pairs(gm, given)
         return [stacked(r) if isinstance(r, Pair) else r for r in results]
 
     mode = detect_fake_mode(fakes) or FakeTensorMode()

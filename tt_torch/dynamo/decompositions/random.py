@@ -27,6 +27,9 @@ LIBRARY = torch.library.Library("tenstorrent", "FRAGMENT")  # the composites are
 LIBRARY.define("seed(Tensor? like=None, *, Device? device=None) -> Tensor", tags=[torch.Tag.nondeterministic_seeded])
 MOST_RUNNERS = 1 << 24  # the most exponential times for one multinomial: 64 MB
 SEED = torch.ops.tenstorrent.seed.default
+# A seed plus this number is the seed of a loop's next step. It is 2^32 divided by the golden ratio, and odd, so the
+# sums are all 32-bit integers before one of them comes again (a Weyl sequence).
+NEXT = 0x9E3779B9 - 2**32
 Form: TypeAlias = Tensor | Sequence[int]  # the numbers have the shape of the tensor, or this shape
 Place: TypeAlias = torch.device | torch.layout | bool | None  # device, layout and pin_memory of a new tensor
 
