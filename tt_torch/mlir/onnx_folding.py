@@ -227,7 +227,7 @@ class Folder:
         from onnx.numpy_helper import to_array
 
         constants = [constant(names[value.name], to_array(value), graph.name) for value in graph.initializer]
-        nodes = self.folded([*first, *constants, *(_renamed(node, names) for node in graph.node)])
+        nodes = self.folded([*first, *constants, *(renamed(node, names) for node in graph.node)])
         return nodes, [names.get(value.name, value.name) for value in graph.output]
 
     def _stack(self, parts: Sequence[str], axis: int, name: str) -> list[onnx.NodeProto]:
@@ -325,14 +325,14 @@ def element_types(graph: onnx.GraphProto) -> dict[str, int]:
     return found | {value.name: value.data_type for value in graph.initializer}
 
 
-def _renamed(node: onnx.NodeProto, names: dict[str, str]) -> onnx.NodeProto:
+def renamed(node: onnx.NodeProto, names: dict[str, str]) -> onnx.NodeProto:
     """A copy of the node with other names of values, also inside of its graphs."""
     copy = type(node)()
     copy.CopyFrom(node)
     copy.input[:] = [names.get(name, name) for name in node.input]
     copy.output[:] = [names.get(name, name) for name in node.output]
     for graph in graphs(copy):
-        inner = [_renamed(one, names) for one in graph.node]
+        inner = [renamed(one, names) for one in graph.node]
         del graph.node[:]
         graph.node.extend(inner)
         for value in graph.output:

@@ -23,6 +23,7 @@ from tt_torch.mlir.onnx_quantized import QUANTIZED
 from tt_torch.mlir.onnx_recurrent import recurrent
 from tt_torch.mlir.onnx_reductions import REDUCTIONS
 from tt_torch.mlir.onnx_sampling import SAMPLING
+from tt_torch.mlir.onnx_scans import old_scan
 from tt_torch.mlir.onnx_scattering import SCATTERING
 from tt_torch.mlir.onnx_sequences import SEQUENCES
 
@@ -337,7 +338,7 @@ def _dropout(nodes: Nodes) -> bool:
 
 Rules: TypeAlias = dict[str, Callable[[Nodes], bool]]
 # Applied before the conversion to a newer opset, which leaves these nodes as they are.
-OLD_RULES: Rules = {"Hardmax": _old_hardmax, "PRelu": _old_prelu}
+OLD_RULES: Rules = {"Hardmax": _old_hardmax, "PRelu": _old_prelu, "Scan": old_scan}
 RULES: Rules = {
     **CONTRACTIONS,
     **FEATURES,
