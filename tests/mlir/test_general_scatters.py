@@ -1,11 +1,16 @@
-"""Scatters with bodies of several ops, or of several operands, if no element is written twice."""
+"""Scatters with bodies of several ops, or of several operands, if no element is written twice; and large ones."""
 
 from __future__ import annotations
+
+import warnings
 
 import pytest
 import torch
 
 import tt_torch
+from tt_torch.config import CompilerConfig
+from tt_torch.driver.partition import HostFallbackWarning
+from tt_torch.dynamo.decompositions import segments
 from tt_torch.errors import UnsupportedOpError
 
 X, Y = torch.arange(12.0).reshape(4, 3) - 5, torch.linspace(-1, 1, 12).reshape(4, 3)
@@ -64,3 +69,31 @@ def test_two_operands() -> None:
 def test_an_order_that_matters_is_refused() -> None:
     with pytest.raises(UnsupportedOpError, match=r"stablehlo\.scatter"):
         tt_torch.compile_stablehlo(square_times(ROWS, "tensor<3x1xi32>", "tensor<3x3xf32>", ""))
+
+
+@pytest.mark.parametrize(("kind", "dtype"), [("f32", torch.float32), ("bf16", torch.bfloat16), ("i1", torch.bool)])
+@pytest.mark.parametrize("on_host", [False, True])
+def test_the_host_computes_what_compares_many_pairs(
+    monkeypatch: pytest.MonkeyPatch, kind: str, dtype: torch.dtype, on_host: bool
+) -> None:
+    """Each of 12 elements is compared with the three that are written to its column."""
+    monkeypatch.setattr(segments, "LARGEST_PAIRS", 35 if on_host else 36)
+    whole, rows, body = f"tensor<4x3x{kind}>", f"tensor<3x3x{kind}>", f"tensor<{kind}>"
+    text = f"""func.func @main(%x: {whole}, %i: tensor<3x1xi32>, %u: {rows}) -> {whole} {{
+      %0 = "stablehlo.scatter"(%x, %i, %u) ({{
+      ^bb0(%a: {body}, %b: {body}):
+        %r = stablehlo.maximum %a, %b : {body}
+        stablehlo.return %r : {body}
+      }}) {{scatter_dimension_numbers = #stablehlo.scatter<{ROWS}>}} : ({whole}, tensor<3x1xi32>, {rows}) -> {whole}
+      return %0 : {whole} }}"""
+    x, updates = (X > 0, Y > 0) if kind == "i1" else (X.to(dtype), (Y * 6).to(dtype))
+    expected = x.clone()
+    expected[2] = torch.maximum(torch.maximum(x[2], updates[0]), updates[1])
+    indices = torch.tensor([[2], [2], [9]], dtype=torch.int32)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        torch.testing.assert_close(tt_torch.compile_stablehlo(text)(x, indices, updates[:3]), expected)
+    assert any(issubclass(each.category, HostFallbackWarning) for each in caught) == on_host
+    if on_host:
+        with pytest.raises(UnsupportedOpError, match=r"stablehlo\.scatter"):
+            tt_torch.compile_stablehlo(text, CompilerConfig(fallback="error"))

@@ -1,4 +1,5 @@
-"""Replaces scatters with general bodies, such as JAX's `x.at[i].apply(f, unique_indices=True)`, by plain ops.
+"""Replaces scatters with general bodies, such as JAX's `x.at[i].apply(f, unique_indices=True)`, by plain ops. Says
+which scatters are too large for the device.
 
 If no element is written twice, `scatter(x, i, y, f)` is `scatter(x, i, f(gather(x, i), y))` with a body that returns
 the update. The gather moves its starts into `x`, so it reads a window that reaches over an end elsewhere. The scatter
@@ -19,6 +20,22 @@ from tt_torch.mlir.stablehlo.bodies import applied, body_op, is_elementwise
 from tt_torch.mlir.stablehlo.build import make
 
 KNOWN = ("add", "multiply", "maximum", "minimum", "and", "or", "xor")  # bodies that combine in any order
+
+
+def compares_many(op: ir.Operation) -> bool:
+    """Whether a scatter that keeps the largest or the smallest elements has too many pairs of elements for the device,
+    which compares each element of the result with each one that is written to its column. Booleans are such numbers."""
+    from tt_torch.dynamo.decompositions.segments import LARGEST_PAIRS  # the import takes seconds
+
+    x, updates, dims = op.results[0].type, op.operands[-1].type.shape, attrs.scatter(op)
+    if body_op(op) not in (KNOWN if str(x.element_type) == "i1" else ("maximum", "minimum")):
+        return False
+    gone = {*dims.inserted_window_dims, *dims.input_batching_dims}
+    inner = iter([updates[d] for d in dims.update_window_dims])
+    window = [1 if d in gone else next(inner) for d in range(len(x.shape))]
+    placed = {*gone, *dims.scattered_dims_to_operand_dims}
+    columns = prod(n for d, n in enumerate(x.shape) if d not in placed and window[d] == n)
+    return bool(columns) and prod(x.shape) * (prod(updates) // columns) > LARGEST_PAIRS
 
 
 def scatter_results(module: ir.Module) -> None:

@@ -16,6 +16,7 @@ from tt_torch.mlir.stablehlo import attrs
 from tt_torch.mlir.stablehlo.bodies import body_op, only_op
 from tt_torch.mlir.stablehlo.dtypes import DTYPES
 from tt_torch.mlir.stablehlo.general_reductions import is_large, is_max_pool_gradient
+from tt_torch.mlir.stablehlo.general_scatters import compares_many
 from tt_torch.mlir.stablehlo.normalize import CONSTANTS, MOVES, NARROW_INTEGERS, element_name, short_name
 from tt_torch.mlir.ttir.from_stablehlo.ordering import sort_keys
 from tt_torch.mlir.types import Op, Value
@@ -34,6 +35,7 @@ abs add and clamp count_leading_zeros divide dynamic_update_slice maximum minimu
 dot optimization_barrier or popcnt power remainder select shift_left shift_right_arithmetic shift_right_logical sign
 subtract xor
 """  # ops without options
+OF_BFLOAT16 = ("bitcast_convert", "convert", "scatter")  # the host computes these also with bfloat16, which NumPy lacks
 REDUCED = ("add", "and", "maximum", "minimum", "multiply", "or", "xor")
 NO_FORM = "TTNN has no op for it"  # why the host computes an op
 INTEGERS = ("i64", "ui64", *NARROW_INTEGERS)
@@ -183,14 +185,16 @@ ROWS: dict[str, Callable[[ir.Operation], Options | None]] = {
 
 def lacks_form(op: ir.Operation) -> bool:
     """Whether only the host can compute an op: a power of integers, unless the exponent is a constant of at least 0, a
-    scatter that combines the bits of integers, the bits of float64 as other numbers, or large windows."""
+    scatter that combines the bits of integers or compares many elements, the bits of float64 as other numbers, or large
+    windows."""
     if short_name(op) == "select_and_scatter":
         return is_large(op) and not is_max_pool_gradient(op)
     if short_name(op) == "bitcast_convert":
         kinds = {element_name(x) for x in (*op.operands, *op.results)}
         return "f64" in kinds and len(kinds) > 1 and kinds.isdisjoint(("i64", "ui64"))
     if short_name(op) == "scatter" and len(op.results) == 1:
-        return body_op(op) in (("xor",) if element_name(op.results[0]) == "i1" else ("and", "or", "xor"))
+        bits = ("xor",) if element_name(op.results[0]) == "i1" else ("and", "or", "xor")
+        return body_op(op) in bits or compares_many(op)
     if short_name(op) != "power" or element_name(op.results[0]) not in INTEGERS:
         return False
     x = op.operands[1]
@@ -231,13 +235,13 @@ def function_of(op: ir.Operation) -> tuple[str, Options] | None:
     name = "constant" if op.name in CONSTANTS else short_name(op)
     if name not in ROWS or ("broadcast_dimensions" in op.attributes and name != "broadcast_in_dim"):
         return None
-    if not all(_is_plain(x, name in ("convert", "bitcast_convert")) for x in (*op.operands, *op.results)):
+    if not all(_is_plain(x, name in OF_BFLOAT16) for x in (*op.operands, *op.results)):
         return None
     options = ROWS[name](op)
     return None if options is None else (PREFIX + name, options)
 
 
-def _is_plain(x: Value, is_cast: bool) -> bool:
-    """Whether NumPy has a form for a value: numbers of fixed sizes. Only casts have a way around for bfloat16."""
+def _is_plain(x: Value, bfloat16: bool) -> bool:
+    """Whether NumPy has a form for a value: numbers of fixed sizes, and `bfloat16` if the op has a way around."""
     name = element_name(x)
-    return name in DTYPES and (is_cast or name != "bf16") and "complex" not in name and x.type.has_static_shape
+    return name in DTYPES and (bfloat16 or name != "bf16") and "complex" not in name and x.type.has_static_shape
