@@ -41,6 +41,7 @@ COMPLEX = [
     Row("to complex128 and back", lambda z: z.to(Z2).to(Z) * 2, [z(3, 4)], ONE),
     Row("copied, and the real part alone", lambda z: (TO(z) * 2, TO(z, dtype=f32)), [z(3, 4)], ONE),
     Row("to real", lambda z: (z.real, z.imag), [z(3, 4)], ONE),
+    Row("copied as pairs", lambda z: torch.view_as_complex_copy(torch.view_as_real_copy(z * 2).flip(0)), [z(3)], ONE),
     Row("conj", lambda z: (z.conj() * z, z.conj().t()), [z(3, 4)], ONE),
     Row("abs, angle, sgn", lambda z: (z.abs(), z.angle(), z.sgn()), [z(3, 4)], ONE),
     Row("sgn of zero", lambda x: z_of(x).mul(0).sgn(), [(3,)], ONE),

@@ -77,6 +77,11 @@ MOVEMENT = [
         lambda x: (torch.diagonal_copy(x, 1), torch.unfold_copy(x, 1, 2, 2), torch.t_copy(x)),
         [(3, 4)],
     ),
+    Row(
+        "copies of parts",
+        lambda x: (torch.slice_copy(x, 1, 1, 9, 2), torch.select_copy(x, 0, -1), torch.split_copy(x, 3, 1)),
+        [(3, 4)],
+    ),
     Row("diagonal_scatter", lambda x, y: torch.diagonal_scatter(x, y, 1), [(3, 4), (3,)], NUMBERS),
     Row(
         "as_strided_scatter", lambda x, y: torch.as_strided_scatter(x, y, (2, 2), (4, 1), 1), [(3, 4), (2, 2)], NUMBERS

@@ -30,8 +30,8 @@ def polar(magnitude: Tensor, angle: Tensor) -> Pair:
     return Pair(magnitude * torch.cos(angle), magnitude * torch.sin(angle))
 
 
-RULES(aten.view_as_complex.default)(unstacked)
-RULES(aten.view_as_real.default)(stacked)
+RULES(aten.view_as_complex.default, aten.view_as_complex_copy.default)(unstacked)
+RULES(aten.view_as_real.default, aten.view_as_real_copy.default)(stacked)
 
 
 @RULES(aten.view.default)

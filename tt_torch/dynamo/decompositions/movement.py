@@ -112,6 +112,21 @@ def diagonal_scatter(x: Tensor, source: Tensor, offset: int = 0, dim1: int = 0, 
     return strided_like(flat.reshape(moved.shape).movedim((-2, -1), (dim1, dim2)), x)
 
 
+@decomposes(aten.slice_copy.Tensor)
+def slice_copy(x: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Tensor:
+    return aten.slice.Tensor(x, dim, start, end, step).clone()
+
+
+@decomposes(aten.select_copy.int)
+def select_copy(x: Tensor, dim: int, index: int) -> Tensor:
+    return x.select(dim, index).clone()
+
+
+@decomposes(aten.split_copy.Tensor)
+def split_copy(x: Tensor, size: int, dim: int = 0) -> list[Tensor]:
+    return [part.clone() for part in x.split(size, dim)]
+
+
 @decomposes(aten.flip.default)
 def flip(x: Tensor, dims: Sequence[int]) -> Tensor | NotImplementedType:
     """A scalar stays as it is. torch-mlir does not find its dimension 0."""

@@ -104,7 +104,6 @@ TAKEN = [
     aten.logspace.Scalar_Tensor,
     aten.logspace.Tensor_Scalar,
     aten.logspace.Tensor_Tensor,
-    aten.select_copy.int,
     aten.split_with_sizes_copy.default,
     aten.squeeze_copy.default,
     aten.squeeze_copy.dim,
