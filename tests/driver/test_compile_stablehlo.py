@@ -58,6 +58,7 @@ def forms(folder: Path) -> dict[str, object]:
     files = {name: folder / name for name in ("text.mlir", "code.mlirbc", "a.vhlo")}
     return {
         "text": TEXT, "bytes of text": TEXT.encode(), "bytecode": buffer.getvalue(), "artifact": bytes(artifact),
+        "text of Windows": TEXT.replace("\n", "\r\n").encode("utf-8-sig"),
         "bytearray": bytearray(artifact), "a module": module, "a module of another package": foreign,
         "a path as text": str(folder / "text.mlir"), **files,
     }  # fmt: skip
