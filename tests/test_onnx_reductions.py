@@ -37,3 +37,9 @@ def test_means_of_integers_are_rounded_toward_zero(kind: str) -> None:
     x = (x if kind != "uint8" else abs(x)).astype(kind)  # the evaluator's sums of bytes wrap
     nodes = [AXES, make_node("ReduceMean", ["x", "axes"], ["y"]), make_node("ReduceMean", ["x"], ["z"], keepdims=0)]
     compared(nodes, {"x": x}, results=["y", "z"], opset=18, by_reference=True)
+
+
+def test_dimensions_of_one_element_that_stay() -> None:
+    names = "L1 L2 LogSum LogSumExp Max Mean Min Prod Sum SumSquare".split()
+    compared([AXES, *(make_node(f"Reduce{name}", ["x", "axes"], [name]) for name in names)],
+             {"x": np.array([[[3.5, 2.0]]], np.float32)}, results=names, opset=18)  # fmt: skip

@@ -285,9 +285,10 @@ def test_integers_come_nearer_to_zero() -> None:
 
 
 def test_results_without_elements() -> None:
-    """And a diagonal beside the matrix."""
+    """And a diagonal beside the matrix, a part beside one without elements, and a sequence of one tensor."""
     nodes = [value("sizes", [0, 2]), node("Tile", ["x", "sizes"], ["y"]), node("EyeLike", ["x"], ["z"], k=-2)]
-    compared(nodes, {"x": X[0, :1, :, 0]}, results=["y", "z"])
+    nodes += [node("Split", ["x", "sizes"], ["none", "left"], axis=1), node("Concat", ["x"], ["one"], axis=0)]
+    compared(nodes, {"x": X[0, :1, :2, 0]}, results=["y", "z", "none", "left", "one"])
 
 
 def test_signs_of_unsigned_integers() -> None:

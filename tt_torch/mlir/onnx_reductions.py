@@ -12,7 +12,17 @@ from tt_torch.mlir.onnx_nodes import Nodes
 
 
 def _reduction(nodes: Nodes) -> bool:
-    return _of_a_scalar(nodes) or _without_axes(nodes)
+    return _of_a_scalar(nodes) or _without_axes(nodes) or _of_single_elements(nodes)
+
+
+def _of_single_elements(nodes: Nodes) -> bool:
+    """Dimensions of one element that stay are dropped and made again. torch-mlir crashes for a norm or a logarithm
+    along them, whose result has the shape of its operand."""
+    shape, axes, given = nodes.facts.shapes[nodes.operand(0)], nodes.value(1), dict(nodes.given)
+    if axes is None or any(shape[axis] != 1 for axis in axes) or not given.pop("keepdims", 1):
+        return False
+    reduced = nodes.op(nodes.node.op_type, nodes.operand(0), nodes.node.input[1], **given, keepdims=0)
+    return nodes.done(nodes.op("Reshape", reduced, nodes.constant(np.array(shape, np.int64))))
 
 
 def _of_a_scalar(nodes: Nodes) -> bool:

@@ -16,6 +16,7 @@ from tt_torch.mlir.onnx_determinants import determinant
 from tt_torch.mlir.onnx_features import FEATURES
 from tt_torch.mlir.onnx_nodes import Facts, Nodes, full_name
 from tt_torch.mlir.onnx_optimizers import OPTIMIZERS
+from tt_torch.mlir.onnx_parts import PARTS
 from tt_torch.mlir.onnx_places import PLACES
 from tt_torch.mlir.onnx_pools import POOLS
 from tt_torch.mlir.onnx_powers import power
@@ -343,6 +344,7 @@ RULES: Rules = {
     **CONTRACTIONS,
     **FEATURES,
     **OPTIMIZERS,
+    **PARTS,
     **PLACES,
     **POOLS,
     **QUANTIZED,

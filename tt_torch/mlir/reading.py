@@ -80,7 +80,7 @@ def _parsed(source: str | bytes) -> ir.Module:
         split = ATTRIBUTE.encode() in source and splits_values(text := _generic(module))
         return _parsed(text) if split else module
     try:
-        text = source if isinstance(source, str) else source.decode("utf-8-sig")  # a file of Windows may begin with a mark
+        text = source if isinstance(source, str) else source.decode("utf-8-sig")  # Windows' files have a mark
         if not splits_values(text):
             text = in_generic_form(text) if is_in_usual_form(text) else text
             return read_module(with_calls_apart(plain_text(text)), context)
