@@ -291,6 +291,14 @@ def test_results_without_elements() -> None:
     compared(nodes, {"x": X[0, :1, :2, 0]}, results=["y", "z", "none", "left", "one"])
 
 
+def test_slices_that_begin_before_the_first_element() -> None:
+    """With a negative step, they begin at this element. One is of a constant, and one has no steps."""
+    begin = [value("first", [-9, 1]), value("end", [-9, -9]), value("dims", [1, 0]), value("steps", [-1, -1])]
+    nodes = [node("Slice", ["x", "first", "end", "dims", "steps"], ["y"]), node("Slice", ["x", "first", "end"], ["w"])]
+    nodes += [value("c", np.arange(12).reshape(3, 4)), node("Slice", ["c", "first", "end", "dims", "steps"], ["z"])]
+    compared([*begin, *nodes], {"x": X[0, :3, :4, 0]}, results=["y", "w", "z"])
+
+
 def test_signs_of_unsigned_integers() -> None:
     compared([node("Sign", ["x"], ["y"])], {"x": np.array([0, 5, 2**63], np.uint64)})
 

@@ -101,6 +101,8 @@ class Folder:
         outputs = [name for name in node.output if name]
         if node.domain or node.op_type not in FOLDED or operands is None or not self._is_small(node, outputs, operands):
             return []
+        if node.op_type == "Slice":
+            operands = _slice_starts(node, operands)
         results = self.run(node, operands)
         self.changed = True
         self.values.update(zip(outputs, results, strict=True))
@@ -279,6 +281,23 @@ class _Scan:
         """The values of all steps as the results have them, and the dimension along which they are stacked."""
         ordered = [each[::-1] if turned else each for each, turned in zip(stacked, self._turned, strict=True)]
         return list(zip(ordered, self._result_axes, strict=True))
+
+
+def slice_start(start: int, step: int, size: int) -> int:
+    """The start of a Slice along a dimension of this size. With a negative step, one that lies before the first element
+    is this element, as ONNX says. NumPy, and so ONNX's evaluator, takes no element then."""
+    return max(start, -size) if step < 0 else start
+
+
+def _slice_starts(node: onnx.NodeProto, operands: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The operands of a Slice, with other starts if it has steps."""
+    x, starts, _, *names = node.input
+    if len(names) < 2:
+        return operands
+    shape, given = operands[x].shape, operands[starts]
+    axes = operands[names[0]] if names[0] else range(len(given))
+    made = [slice_start(a, b, shape[axis]) for a, b, axis in zip(given, operands[names[1]], axes, strict=True)]
+    return operands | {starts: np.array(made, given.dtype)}
 
 
 def constant(name: str, value: np.ndarray, node: str) -> onnx.NodeProto:

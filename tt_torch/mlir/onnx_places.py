@@ -8,6 +8,7 @@ from functools import reduce
 import numpy as np
 
 from tt_torch.mlir.onnx_corrections import FLOATS, refused
+from tt_torch.mlir.onnx_folding import slice_start
 from tt_torch.mlir.onnx_nodes import Nodes
 
 OLD_NEAREST = b"before opset 11"  # a mode of our own: rounds down, or up in a dimension that becomes smaller
@@ -76,7 +77,8 @@ def _slice(nodes: Nodes) -> bool:
         return False
     dims = range(len(starts)) if axes is None else (int(axis) % len(shape) for axis in axes)
     for dim, start, end, step in zip(dims, starts, ends, steps, strict=True):
-        x = _taken(nodes, x, np.arange(shape[dim])[int(start) : int(end) : int(step)], dim, shape[dim])
+        first = slice_start(int(start), int(step), shape[dim])
+        x = _taken(nodes, x, np.arange(shape[dim])[first : int(end) : int(step)], dim, shape[dim])
     return nodes.done(x)
 
 
