@@ -1,4 +1,4 @@
-"""Nodes of ONNX models that join or cut tensors, in the forms for which torch-mlir fails."""
+"""Nodes of ONNX models that cut tensors, in the forms for which torch-mlir fails."""
 
 from __future__ import annotations
 
@@ -7,11 +7,6 @@ from collections.abc import Callable
 import numpy as np
 
 from tt_torch.mlir.onnx_nodes import Nodes
-
-
-def _concat(nodes: Nodes) -> bool:
-    """torch-mlir crashes for one operand, if it is an input of the model and the result is returned."""
-    return len(nodes.node.input) == 1 and nodes.done(nodes.operand(0))
 
 
 def _split(nodes: Nodes) -> bool:
@@ -27,4 +22,4 @@ def _split(nodes: Nodes) -> bool:
     return True
 
 
-PARTS: dict[str, Callable[[Nodes], bool]] = {"Concat": _concat, "Split": _split}
+PARTS: dict[str, Callable[[Nodes], bool]] = {"Split": _split}

@@ -152,6 +152,12 @@ def _local_response(nodes: Nodes) -> bool:
     return nodes.done(nodes.op("Gather", result, turned, axis=1))
 
 
+def _softplus(nodes: Nodes) -> bool:
+    """Of a constant. torch-mlir crashes for it, and ONNX's evaluator gives an infinity for large numbers."""
+    x = nodes.value(0)
+    return x is not None and nodes.done(nodes.constant(np.logaddexp(0, x.astype(np.float64)), like=nodes.operand(0)))
+
+
 def _softsign(nodes: Nodes) -> bool:
     x = nodes.operand(0)
     return nodes.done(nodes.op("Div", x, nodes.op("Add", nodes.op("Abs", x), nodes.constant(1, like=x))))
@@ -373,5 +379,6 @@ RULES: Rules = {
     "STFT": _stft,
     "Shrink": _shrink,
     "Sign": _sign,
+    "Softplus": _softplus,
     "Softsign": _softsign,
 }
