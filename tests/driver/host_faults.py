@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import torch
 import torch.distributed as dist
@@ -116,10 +118,14 @@ def main() -> None:
     say("a call after that", works)
     model, run = on_another_mesh()
     say("another mesh after that", works)
+    signalled = Path(tempfile.gettempdir(), f"host_faults_{os.environ['MASTER_PORT']}")
     if SECOND:
-        time.sleep(2)
+        while not signalled.exists():
+            time.sleep(0.1)
+        signalled.unlink()
+        time.sleep(2)  # the other process notices the signal within a second
     else:
-        threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT)).start()
+        threading.Timer(1, lambda: (os.kill(os.getpid(), signal.SIGINT), signalled.touch())).start()
     say("Ctrl-C while another process is late", works)
     say("a call after Ctrl-C", works)
     model, run = on_another_mesh()
