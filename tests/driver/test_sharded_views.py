@@ -188,3 +188,10 @@ def test_a_view_of_a_part_that_is_gone(inference: bool) -> None:
         views = [x[:, 1].detach(), x[1][None], x[1].expand(3, 8)]
         x.mul_(3)
         torch.testing.assert_close(whole(views), [3 * y for y in (numbers()[:, 1], numbers()[1:2], numbers()[[1] * 3])])
+
+
+@pytest.mark.parametrize("change", [torch.Tensor.squeeze, torch.Tensor.squeeze_], ids=["squeeze", "squeeze_"])
+def test_a_dimension_of_size_zero_is_not_squeezed(change: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    """PyTorch's rule counts it as gone, so the split dimension after it would be another one."""
+    x = distribute_tensor(torch.zeros(0, 1, 8), init_device_mesh("tt", (2,)), [Shard(2)])
+    assert change(x).full_tensor().shape == (0, 8)

@@ -150,7 +150,7 @@ def _whole_without_rule(of: Any) -> Callable[..., Any]:
         if has_mask(op_call, args):
             return of_mask(op_call, args, given[0])
         refuse_size_of_values(op_call, given[0])
-        if op_call in VIEWS and not args[0].numel():
+        if op_call in (*VIEWS, *SQUEEZES) and not args[0].numel():
             return _of_nothing(given[1].schema)
         if apart(op_call):
             return in_place(of, op_call, args, *given)
@@ -208,7 +208,8 @@ def _form(asked: OpSchema) -> torch.Tensor:
 
 
 def _of_nothing(asked: OpSchema) -> OutputSharding:
-    """A view without elements, which all chips have. PyTorch's rules for views search their dimensions without end."""
+    """A view without elements, which all chips have. PyTorch's rules for views search their dimensions without end, and
+    those for `squeeze` drop dimensions of size 0."""
     whole, form = _gathered(asked), _form(asked)
     x = whole.args_schema[0]
     assert isinstance(x, DTensorSpec)
