@@ -110,6 +110,15 @@ def test_pixels_in_rows_have_few_channels(channels: int, inner: int, kernels: in
     assert found is not None and (found.inner, times.kernels(op)) == (inner, kernels)
 
 
+@pytest.mark.parametrize("kernel", [[], [7], [7, 7, 7]], ids=str)
+@pytest.mark.parametrize("channels", [3, 32])
+def test_a_damaged_window_is_read(channels: int, kernel: list[int]) -> None:
+    layers = torch.nn.Sequential(torch.nn.Conv2d(channels, 64, 7, 2, 3), torch.nn.ReLU(), torch.nn.MaxPool2d(3, 2, 1))
+    ops = ops_of(layers.eval(), (2, channels, 112, 112), dtype="bf16", optimization_level=2)
+    (op,) = (op for op in ops if op.name == "Conv2dOp")
+    assert product(replace(op, record=op.record | {"kernel_size": kernel}), 1)
+
+
 def test_a_bias_of_several_rows_starts_a_kernel() -> None:
     linear = torch.nn.Linear(64, 64, bias=False)
     (op,) = (op for op in ops_of(lambda x: linear(x) + x, (64, 64)) if op.name == "LinearOp")

@@ -89,10 +89,11 @@ def _rows_of_weights(op: Op) -> int:
     whole tiles, and has zeros for the channels of other groups. If the pixels are split over the cores in rows, it pads
     the channels to a multiple of FEW_CHANNELS, and all that is under a row of the window to whole tiles (ttnn 0.81.1,
     `prepare_conv_weights`)."""
-    channels, (height, width) = op.record["in_channels"], op.record["kernel_size"]
+    channels, kernel = op.record["in_channels"], op.record["kernel_size"]  # a damaged file may have any sizes
     if has_rows(op):
-        return int(height * math.ceil(width * math.ceil(channels / FEW_CHANNELS) * FEW_CHANNELS / TILE) * TILE)
-    return int(height * width * math.ceil(channels / TILE) * TILE)
+        width = math.prod(kernel[-1:]) * math.ceil(channels / FEW_CHANNELS) * FEW_CHANNELS
+        return int(math.prod(kernel[:-1]) * math.ceil(width / TILE) * TILE)
+    return int(math.prod(kernel) * math.ceil(channels / TILE) * TILE)
 
 
 def is_product(op: Op) -> bool:
