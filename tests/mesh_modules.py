@@ -126,7 +126,7 @@ def generate(seed: int, split: str) -> Program:
 
 
 def results(program: Program, module: nn.Module, run: Callable[..., list[torch.Tensor]], give: Callable) -> list:
-    """What the calls return and leave: results, inputs, gradients, parameters and buffers, as whole tensors."""
+    """Runs the calls. Returns all results, inputs, gradients, parameters and buffers as whole tensors."""
     seen = list[torch.Tensor]()
     optimizer = torch.optim.SGD(module.parameters(), lr=0.05)
     for call in range(len(program.batches)):

@@ -28,7 +28,7 @@ def unary(op: str, m: Drawn) -> None:
 
 
 def of_positive(op: str, m: Drawn) -> None:
-    """Of numbers from 1 to 4, where all these functions are defined and small."""
+    """The operand has numbers from 1 to 4, where all these functions are defined and small."""
     m.add(op, m.given(m.rng.uniform(1, 4, m.shape()).astype("float32")))
 
 
@@ -72,7 +72,7 @@ def clipped(m: Drawn) -> None:
 
 
 def cast(m: Drawn) -> None:
-    """Of numbers that all types have."""
+    """The operand has numbers that all types have."""
     x = m.given(m.rng.integers(0, 9, m.shape()).astype(m.draw.choice(KINDS)))
     m.add("Cast", x, to=from_array(np.zeros(0, m.draw.choice(KINDS))).data_type)
 

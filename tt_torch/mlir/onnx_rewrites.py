@@ -153,7 +153,7 @@ def _local_response(nodes: Nodes) -> bool:
 
 
 def _softplus(nodes: Nodes) -> bool:
-    """Of a constant. torch-mlir crashes for it, and ONNX's evaluator gives an infinity for large numbers."""
+    """Computes the op for a constant. torch-mlir crashes for it, and ONNX's evaluator gives infinity for large ones."""
     x = nodes.value(0)
     return x is not None and nodes.done(nodes.constant(np.logaddexp(0, x.astype(np.float64)), like=nodes.operand(0)))
 

@@ -45,7 +45,7 @@ def old_scan(nodes: Nodes) -> bool:
 def _scanned(
     nodes: Nodes, body: onnx.GraphProto, carried: list[str], rows: Sequence[str], backwards: Sequence[int], steps: int
 ) -> list[str]:
-    """The names of the last states, and of the stacked results of all steps, for one member of the batch."""
+    """Writes all steps for one member of the batch. Returns the names of its last states and of its stacked results."""
     made: list[list[str]] = [[] for _ in body.output[len(carried) :]]
     for step in range(steps):
         pairs = zip(rows, backwards, strict=True)
