@@ -102,6 +102,11 @@ CHANGED: list[tuple[Any, type[Exception], str]] = [
     ({"y": [X, X]}, ArgumentError, r"named\['y'\] is list of 2"),
     ({"y": [X], "z": 1}, ArgumentError, r"named is dict with 'y', 'z'"),
     ({"y": [X.to_sparse()]}, ArgumentError, r"named\['y'\]\[0\] has the layout torch\.sparse_coo"),
+    (
+        {"y": [torch.nested.nested_tensor([X], layout=torch.jagged)]},
+        ArgumentError,
+        r"named\['y'\]\[0\] is a nested tensor",
+    ),
     ({"y": [torch.empty(3, 4, device="meta")]}, ArgumentError, r"named\['y'\]\[0\] is on meta"),
 ]
 

@@ -272,5 +272,5 @@ def test_other_threads_ask_while_a_callback_runs(executable):
 
 
 def test_meta_tensors_are_refused_in_one_line(executable):
-    with pytest.raises(errors.InputDtypeError, match=r"^input 1: got Tensor \(.* meta\), expected a tensor of .*tt$"):
+    with pytest.raises(errors.InputDtypeError, match=r"^input 1: got Tensor on meta, which has no values, expected a"):
         executable([X, Y.to("meta")])

@@ -41,6 +41,8 @@ class TensorForm:
 
     def check_kind(self, name: str, x: torch.Tensor) -> None:
         """Raises InputShapeError, InputDtypeError or ArgumentError for another shape, dtype or layout."""
+        if x.is_nested:  # it has no shape
+            raise ArgumentError(f"{name} is a nested tensor, {COMPILED} a tensor of shape {self.shape}")
         if x.shape != self.shape:
             raise InputShapeError(f"{name} has the shape {tuple(x.shape)}, {COMPILED} {self.shape}")
         if x.dtype != self.dtype:

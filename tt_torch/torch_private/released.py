@@ -13,8 +13,8 @@ _T: Any = torch.Tensor
 # What can be asked of a released weight: all that needs no values.
 _FORM = {
     *(getattr(_T, name).__get__ for name in ("shape", "dtype", "device", "layout", "ndim", "nbytes", "itemsize")),
-    *(getattr(_T, name).__get__ for name in ("is_meta", "is_sparse", "is_quantized", "is_leaf", "grad_fn")),
-    *(getattr(_T, name).__get__ for name in ("grad", "requires_grad")),
+    *(getattr(_T, name).__get__ for name in ("is_meta", "is_nested", "is_sparse", "is_quantized", "is_leaf")),
+    *(getattr(_T, name).__get__ for name in ("grad", "grad_fn", "requires_grad")),
     *(getattr(_T, name).__set__ for name in ("grad", "requires_grad")),
     _T._version.__get__,  # 2.13.0: without it a call with released weights would be refused
     *(_T.size, _T.dim, _T.numel, _T.element_size, _T.stride, _T.storage_offset, _T.is_inference, _T.is_neg, _T.is_conj),

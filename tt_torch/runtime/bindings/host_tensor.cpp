@@ -68,6 +68,8 @@ DLTensor view_of(py::handle tensor, const std::string& who) {
   if (exchange_of(tensor, who)->dltensor_from_py_object_no_sync(tensor.ptr(), &view) == 0) return view;
   const py::error_already_set error;  // takes over the current Python error
   const std::string reason = py::str(error.value());
+  if (py::getattr(tensor, "is_meta", py::bool_(false)).cast<bool>())
+    refuse(who, type_name(tensor) + " on meta, which has no values");
   refuse(who, type_name(tensor) + " (" + reason.substr(0, reason.find('\n')) + ")");  // without a C++ stack
 }
 
