@@ -271,6 +271,8 @@ def message(op, lowering):
         (lambda b, x: b("ttnn.relu", x), "failed: ValueError: TTIR has no op 'ttnn.relu'"),
         (lambda b, x: b("ttir.softmax", x), "failed: TypeError: "),
         (lambda b, x: b("ttir.matmul", x, x), "failed: ValueError: inner dimensions 3 and 2 differ"),
+        (lambda b, x: b("ttir.add", x, x, x), "failed: TypeError: ttir.add takes 2 operands, got 3"),
+        (lambda b, x: b("ttir.add", x, 3), "failed: TypeError: ttir.add takes values of the program, got 3; b.full"),
         (lambda b: None, "failed: TypeError: "),
         (lambda b, x: 1 / 0, "failed: ZeroDivisionError: division by zero"),
     ],
@@ -281,6 +283,25 @@ def test_a_wrong_lowering_is_an_error_that_names_the_op_and_the_line(lowering, p
     name = str(op).replace(".", "::")
     assert str(error).startswith(f"the lowering of {name}.default {problem}"), error
     assert f"test_lowerings.py:{message.__code__.co_firstlineno + 4}" in error.location
+
+
+def test_values_and_builders_of_an_earlier_call_are_refused() -> None:
+    """MLIR has freed the values of earlier programs, and a use of one of them ended the process."""
+    kept: list[tuple] = []
+
+    def first(b, x):
+        kept.append((b, x))
+        return b("ttir.add", x, x)
+
+    op = doubled()
+    tt_torch.register_lowering(op, first)
+    tt_torch.compile_model(lambda x: op(x + 1), (torch.ones(2, 3),))
+    builder, value = kept[0]
+    for lowering in (lambda b, x: b("ttir.add", x, value), lambda b, x: value):
+        assert "a value that belongs to another call" in str(message(op, lowering))
+    assert "its builder adds no more ops" in str(message(op, lambda b, x: builder("ttir.add", x, x)))
+    with pytest.raises(ValueError, match="its builder adds no more ops"):
+        builder("ttir.add", value, value)
 
 
 def test_the_exception_of_a_lowering_is_the_cause() -> None:

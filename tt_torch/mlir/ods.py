@@ -182,8 +182,8 @@ def build(
     """Creates the declared op `name`, at the current insertion point and location unless others are given.
 
     `operands` are in the order of the declaration. An absent optional operand is None, and a variadic one is a list.
-    Raises TypeError if an attribute or operand is missing or an attribute is unknown. Raises ValueError if a variadic
-    operand has too many values.
+    Raises TypeError if an attribute or operand is missing, if an attribute is unknown, or if there are too many
+    operands. Raises ValueError if a variadic operand has too many values.
     """
     op = OPS[name]
     encoded = {}
@@ -195,6 +195,8 @@ def build(
             encoded[key] = to_attr(kind, value)
     if unknown := attrs.keys() - op.attrs.keys():
         raise TypeError(f"{name} has no attribute {', '.join(sorted(unknown))}")
+    if len(operands) > len(op.operands):
+        raise TypeError(f"{name} takes {len(op.operands)} operands, got {len(operands)}")
     values: list[ir.Value] = []
     segments = []
     for spec, given in zip(op.operands, [*operands, *[None] * (len(op.operands) - len(operands))], strict=True):

@@ -23,12 +23,40 @@ from tt_torch.wire import custom_ops
 
 
 class LoweringBuilder(Builder):
-    """The builder that lowerings get. `b("ttir.multiply", x, y)` adds an op of TTIR and returns its result."""
+    """The builder that lowerings get. `b("ttir.multiply", x, y)` adds an op of TTIR and returns its result.
+
+    It takes only the values of its call of the lowering. MLIR has freed the values of earlier programs, and ends the
+    process if an op uses one of them.
+    """
+
+    def __init__(self, b: Builder, operands: Sequence[Value]) -> None:
+        super().__init__(b.ip, b.location)
+        self._values: set[Value] | None = set(operands)
 
     def __call__(self, name: str, *operands: Operand, type: Any = None, **attrs: Attr) -> Built:
         if not name.startswith("ttir.") or name not in ods.OPS:
             raise ValueError(f"TTIR has no op {name!r}")
-        return super().__call__(name, *operands, type=type, **attrs)
+        used = [v for part in operands for v in (part if isinstance(part, (list, tuple)) else [part])]
+        for value in used:
+            if value is not None and not isinstance(value, ir.Value):
+                raise TypeError(f"{name} takes values of the program, got {value!r:.60}; b.full makes one of a number")
+        values = self._own(used)
+        made = super().__call__(name, *operands, type=type, **attrs)
+        values.update(made if isinstance(made, list) else [made])
+        return made
+
+    def close(self, results: Sequence[object]) -> None:
+        """Ends the call of the lowering, which returned `results`. Raises ValueError for values of another call."""
+        self._own(results)
+        self._values = None
+
+    def _own(self, used: Sequence[object]) -> set[Value]:
+        """The values of this call. Raises ValueError if `used` has others, or if the call has ended."""
+        if self._values is None:
+            raise ValueError("the lowering has returned, so its builder adds no more ops")
+        if any(isinstance(value, ir.Value) and value not in self._values for value in used):
+            raise ValueError("it uses a value that belongs to another call of a lowering")
+        return self._values
 
     def full(self, shape: Sequence[int], value: float, dtype: torch.dtype) -> Value:
         """A tensor of one number."""
@@ -68,13 +96,15 @@ def _refused(op: Op, name: str, reason: str) -> UnsupportedOpError:
 
 def _lowered(name: str, lowering: Callable[..., Any], call: Call, op: Op, b: Builder) -> Results:
     where, (positional, keywords) = describe(op.location), call.filled(list(op.operands))
+    builder = LoweringBuilder(b, list(op.operands))
     try:
-        made = lowering(LoweringBuilder(b.ip, b.location), *positional, **keywords)
+        made = lowering(builder, *positional, **keywords)
+        values = list(made) if isinstance(made, (list, tuple)) else [made]
+        builder.close(values)
     except Exception as error:
         raise LoweringError(name, where, f"failed: {type(error).__name__}: {error}") from error
     if made is NotImplemented:
         raise _refused(op, name, "its lowering returned NotImplemented for these arguments")
-    values = list(made) if isinstance(made, (list, tuple)) else [made]
     got = [str(v.type) if isinstance(v, ir.Value) else type(v).__name__ for v in values]
     expected = [str(r.type) for r in op.results]
     if got != expected:
