@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import statistics
 from dataclasses import replace
 from pathlib import Path
@@ -188,8 +189,10 @@ def test_json_and_comparison(profile: Profile, tmp_path: Path) -> None:
 
 def test_tables_fit_into_a_terminal_of_80_columns(profile: Profile, capsys: pytest.CaptureFixture) -> None:
     text.show(profile)
+    plain = capsys.readouterr().out
+    assert not re.search("│ +│$", plain, re.MULTILINE), "a name takes a second row"
     text.show_comparison(profile, profile)
-    lines = capsys.readouterr().out.splitlines()
+    lines = plain.splitlines() + capsys.readouterr().out.splitlines()
     rows = [line for line in lines if line.startswith("│")]
     assert rows and all(line.endswith("│") for line in rows) and max(map(len, lines)) <= 80
     assert "blocks.0.wide" in "".join(lines)

@@ -106,7 +106,7 @@ def group_table(name: str, found: Sequence[Group], extra: tuple[str, Callable[[G
             *_spread(group.host), _time(group.modelled), Cell(bound), _size(group.moved),
         ])  # fmt: skip
     names = [name, *([extra[0]] if extra else [])]
-    return Table([*names, "ops", "host time", "quartiles", "modelled", "mostly bound by", "bytes moved"], rows)
+    return Table([*names, "ops", "host time", "quartiles", "modelled", "bound by", "bytes moved"], rows)
 
 
 def _chip(profile: Profile) -> Section:

@@ -11,6 +11,7 @@ from tt_torch.profiling.model import Profile
 from tt_torch.records.console import plain_console
 
 _MOST = 8  # rows of a table; the page has all
+_LEAST = 16  # characters of a name, however narrow the terminal is
 _PAGE_ONLY = ("ops", "graph", "of line", "bytes moved", "old quartiles", "new quartiles", "operands", "results")
 
 
@@ -34,14 +35,17 @@ def show_comparison(old: Profile, new: Profile) -> None:
 
 
 def _print(table: Table) -> None:
-    """Prints the first rows. The columns of `_PAGE_ONLY` do not fit into 80 characters."""
-    shown = rich.table.Table()
+    """Prints the first rows, whose names keep their ends. The columns of `_PAGE_ONLY` do not fit into 80 characters."""
+    console, shown = plain_console(), rich.table.Table()
     kept = [i for i, column in enumerate(table.columns) if column not in _PAGE_ONLY]
+    rows = [[row[i].text for i in kept] for row in table.rows[:_MOST]]
+    widths = [max(map(len, column)) for column in zip(*[[table.columns[i] for i in kept], *rows], strict=True)]
+    room = max(_LEAST, console.width - sum(width + 3 for width in widths[1:]) - 4)  # 3 and 4 are borders and margins
     for i in kept:
         number = bool(table.rows) and table.rows[0][i].value is not None
         shown.add_column(table.columns[i], justify="right" if number else "left", overflow="fold")
-    for row in table.rows[:_MOST]:
-        shown.add_row(*(row[i].text for i in kept))
-    plain_console().print(shown)
+    for name, *rest in rows:
+        shown.add_row(name if len(name) <= room else f"…{name[1 - room :]}", *rest)
+    console.print(shown)
     if len(table.rows) > _MOST:
-        plain_console().print(f"and {len(table.rows) - _MOST} more")
+        console.print(f"and {len(table.rows) - _MOST} more")
