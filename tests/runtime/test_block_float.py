@@ -4,10 +4,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from programs import Maker
 
+from tt_torch.runtime import Binary, Executable
 from tt_torch.runtime.block_float import pack_tile, round_to_blocks, unpack_tile
 
 BITS = {"bfp8_b": 7, "bfp4_b": 3}
@@ -127,3 +130,33 @@ def test_packing_is_that_of_the_ttnn_library(dtype):
     with np.load(Path(__file__).parents[1] / "data" / "runtime" / "block_float.npz") as stored:
         for tile, packed in zip(stored["tiles"], stored[dtype], strict=True):
             assert pack_tile(tile, dtype) == packed.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("op", "fields", "move"),
+    [
+        ("ReshapeOp", {}, lambda x: x.reshape(32, 24)),
+        ("PermuteOp", {"permutation": [1, 0]}, lambda x: x.T),
+    ],
+)
+def test_moved_numbers_share_exponents_with_their_new_neighbours(op, fields, move) -> None:
+    """A chip packs them again. In the old blocks, numbers have more or fewer bits than in the new ones."""
+    x = torch.randn(24, 32, generator=torch.Generator().manual_seed(0))
+    moved = move(x)
+    maker = Maker()
+    small = maker.op("TypecastOp", **{"in": maker.input(x.shape)}, out=maker.tensor(x.shape, "BFP_BFloat8"))
+    y = maker.op(op, **{"in": small}, **fields, out=maker.tensor(moved.shape, "BFP_BFloat8"))
+    (got,) = Executable(Binary(maker.binary(y)))([x])
+    once = torch.from_numpy(round_to_blocks(x.bfloat16().float().numpy(), "bfp8_b"))
+    twice = torch.from_numpy(round_to_blocks(move(once).contiguous().numpy(), "bfp8_b"))
+    assert torch.equal(got.float(), twice) and not torch.equal(twice, move(once))
+
+
+def test_moves_to_another_place_keep_block_floats() -> None:
+    x = torch.randn(24, 32, generator=torch.Generator().manual_seed(0))
+    maker = Maker()
+    small = maker.op("TypecastOp", **{"in": maker.input(x.shape)}, out=maker.tensor(x.shape, "BFP_BFloat8"))
+    moved = maker.op("ToMemoryConfigOp", in0=small, out=maker.tensor(x.shape, "BFP_BFloat8", "L1"))
+    y = maker.op("TypecastOp", **{"in": moved}, out=maker.tensor(x.shape))
+    (got,) = Executable(Binary(maker.binary(y)))([x])
+    assert torch.equal(got, torch.from_numpy(round_to_blocks(x.bfloat16().float().numpy(), "bfp8_b")))

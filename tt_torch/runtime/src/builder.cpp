@@ -177,9 +177,15 @@ void OpBuilder::opaque(Slot out, std::string form, std::function<at::Tensor(Fram
 }
 
 void OpBuilder::view(Slot out, Slot source, ViewFn view) {
-  Value& value = planner_.plan->values[out];
-  if (storage_type(value.spec.dtype) != storage_type(spec(source).dtype))
+  const DataType dtype = spec(out).dtype;
+  // A chip packs moved block floats again, and other numbers share an exponent then.
+  if (storage_type(dtype) != storage_type(spec(source).dtype) || is_block_float(dtype))
     return compute(out, [view = std::move(view), source](Frame& f) { return view(f[source]); });
+  share(out, source, std::move(view));
+}
+
+void OpBuilder::share(Slot out, Slot source, ViewFn view) {
+  Value& value = planner_.plan->values[out];
   value.origin = Origin::View;
   value.source = source;
   const bool opaque = !value.form.empty();
@@ -199,7 +205,7 @@ void OpBuilder::same(Slot out, Slot source) {
     // Readers of the alias count as readers of the source. The alias itself is no reader.
     planner_.plan->values[out].alias = true;
     --planner_.touches_[planner_.original(source)];
-    return view(out, source, [](const at::Tensor& t) { return t; });
+    return share(out, source, [](const at::Tensor& t) { return t; });
   }
   const auto converted = [source, dtype = to.dtype](Frame& f) {
     return to_value(f[source].is_mkldnn() ? f[source].to_dense() : f[source], dtype);

@@ -45,7 +45,7 @@ class OpBuilder {
   // Adds a step whose result has another shape than described, such as a packed weight. `form` names the use
   // that it was prepared for: only ops that ask for the same form can read it.
   void opaque(Slot out, std::string form, std::function<at::Tensor(Frame&)> step);
-  // The result shares the memory of `source`.
+  // The result shares the memory of `source`, except for block floats, which are rounded again.
   void view(Slot out, Slot source, ViewFn view);
   void same(Slot out, Slot source);  // the same value, converted when the types differ
   // Adds a step that updates `target` in place.
@@ -90,6 +90,7 @@ class OpBuilder {
  private:
   Slot read(const wire::Record& tensor_ref);
   void add_step(Slot out, StepFn run);
+  void share(Slot out, Slot source, ViewFn view);  // the result shares the memory of `source`
   Planner& planner_;
   const Operation& op_;
 };
