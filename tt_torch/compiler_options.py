@@ -39,8 +39,10 @@ class OpByOpBackend(IntEnum):
 WEIGHT_DTYPE = kinds.choice(None, "bfp8_b", "bfp4_b")
 MATH_FIDELITY = kinds.choice("lofi", "hifi2", "hifi3", "hifi4", "ttnn_default")
 FP32_DEST_ACC_EN = kinds.boolean()
+ACTIVATION_DTYPE = kinds.choice(None, "bfp8_b")
 BY_LAYER = {
     "weight_dtype": WEIGHT_DTYPE,
+    "activation_dtype": ACTIVATION_DTYPE,
     "math_fidelity": MATH_FIDELITY,
     "fp32_dest_acc_en": FP32_DEST_ACC_EN,
 }
@@ -107,6 +109,13 @@ class CompilerOptions:
         "device type of the weights of matrix products and of 1x1 convolutions",
         "TT_TORCH_WEIGHT_DTYPE",
     )
+    activation_dtype: str | None = option(
+        ACTIVATION_DTYPE,
+        None,
+        "device type of bfloat16 values between ops: results of matrix products, and of the ops that follow, where the "
+        "library has all of them for it: [quantization.md](quantization.md#activations)",
+        "TT_TORCH_ACTIVATION_DTYPE",
+    )
     math_fidelity: str = option(
         MATH_FIDELITY,
         "hifi4",
@@ -123,7 +132,7 @@ class CompilerOptions:
     precision: tuple[tuple[str, tuple[tuple[str, object], ...]], ...] = option(
         kinds.by_pattern(BY_LAYER),
         (),
-        "the last three options for parts of the model: by patterns of module paths and parameter names. "
+        "the last four options for parts of the model: by patterns of module paths and parameter names. "
         "[quantization.md](quantization.md#per-layer)",
         "TT_TORCH_PRECISION",
     )

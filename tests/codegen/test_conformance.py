@@ -151,6 +151,7 @@ MODELS = {
         BF16,
         BF16 | {"weight_dtype": "bfp8_b"},
         BF16 | {"weight_dtype": "bfp4_b"},
+        BF16 | {"activation_dtype": "bfp8_b"},
         BF16 | {"enable_optimizer": True},
         {"weight_dtype": "bfp8_b"},
         {"weight_dtype": "bfp4_b"},
@@ -175,8 +176,9 @@ def test_optimized(first, device, checkers, monkeypatch):
     monkeypatch.setattr(pipeline, "optimize", lambda *arguments: counted.append(optimize(*arguments)))
     for seed in range(first, first + 10):
         model, x, rng = drawn(seed)
-        dtype, weights = rng.choice([None, "bf16", "bf16"]), rng.choice([None, None, "bfp8_b"])
-        config = CompilerConfig(dtype=dtype, weight_dtype=weights, arch=ARCHS[device], optimization_level=2)
+        config = CompilerConfig(arch=ARCHS[device], optimization_level=2)
+        config.dtype, config.weight_dtype = rng.choice([None, "bf16", "bf16"]), rng.choice([None, None, "bfp8_b"])
+        config.activation_dtype = rng.choice([None, "bfp8_b"]) if config.dtype else None
         report = checkers(device).check(tt_torch.compile_model(model, (x,), config).binary)
         assert [(seed, v.op, v.differences) for v in report.failures] == []
         assert report.peaks["main"]["core"] <= counted[-1], seed

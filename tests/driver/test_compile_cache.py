@@ -32,6 +32,7 @@ OTHER_VALUES: dict[str, Any] = {
     "op_by_op_backend": OpByOpBackend.STABLEHLO,
     "dtype": "bf16",
     "weight_dtype": "bfp8_b",
+    "activation_dtype": "bfp8_b",
     "math_fidelity": "lofi",
     "optimization_level": 1,
     "op_model": "ttnn",

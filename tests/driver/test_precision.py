@@ -262,3 +262,60 @@ def test_a_model_of_several_programs_has_no_names() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error", PrecisionWarning)
         tt_torch.compile_stablehlo(WITH_A_LOOP, CompilerConfig(precision={"*": {"math_fidelity": "lofi"}}))
+
+
+# --- activations --------------------------------------------------------------------------------
+
+
+def types(model: nn.Module, x: torch.Tensor, **options: Any) -> dict[str, str]:
+    """The type of the result of each product on the device, by the module that it is in."""
+    config = CompilerConfig(dtype="bf16", fallback="error", optimization_level=0, **options)
+    with torch.no_grad():
+        binary = tt_torch.compile_model(model, (x,), config).binary
+    found = [op for program in decode(binary)["programs"] for op in ops(program) if op.name == "LinearOp"]
+    return {str(op.results[0].shape[-1]): op.results[0].dtype for op in found}
+
+
+class Sizes(nn.Module):
+    """Layers that are told apart by the sizes of their results."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b, self.c = nn.Linear(64, 96), nn.Linear(96, 128), nn.Linear(128, 32)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.c(torch.tanh(self.b(torch.sigmoid(self.a(x)))))
+
+
+def test_activations_by_layer() -> None:
+    model = Sizes().eval()
+    small, plain = BLOCK_FLOATS["bfp8_b"], "BFloat16"
+    assert types(model, X) == {"96": plain, "128": plain, "32": plain}
+    everywhere = types(model, X, activation_dtype="bfp8_b")
+    assert everywhere == {"96": small, "128": small, "32": small}  # a cast to float32 follows the last one
+    assert types(model, X, precision={"b": {"activation_dtype": "bfp8_b"}}) == {"96": plain, "128": small, "32": plain}
+    layers = {"*": {"activation_dtype": "bfp8_b"}, "a": {"activation_dtype": None}}
+    assert types(model, X, precision=layers) == {"96": plain, "128": small, "32": small}
+
+
+def test_activations_have_the_error_of_their_type() -> None:
+    torch.manual_seed(0)
+    model, errors = Sizes().eval(), []
+    with torch.no_grad():
+        for options in ({}, {"activation_dtype": "bfp8_b"}):
+            run = tt_torch.compile_model(model, (X,), CompilerConfig(dtype="bf16", **options))
+            errors.append(((run(X) - model(X)).norm() / model(X).norm()).item())
+    assert errors[0] < errors[1] < 0.03, errors
+
+
+def test_an_option_for_activations_without_effect_is_told() -> None:
+    for options in ({"activation_dtype": "bfp8_b"}, {"precision": {"*": {"activation_dtype": "bfp8_b"}}}):
+        with pytest.warns(PrecisionWarning, match='activation_dtype: it changes values in bfloat16.*dtype="bf16"'):
+            tt_torch.compile_model(nn.Linear(4, 4).eval(), (torch.ones(2, 4),), CompilerConfig(**options))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        config = CompilerConfig(activation_dtype="bfp8_b")
+        tt_torch.compile_model(nn.Linear(4, 4).bfloat16().eval(), (torch.ones(2, 4).bfloat16(),), config)
+        tt_torch.compile_model(
+            nn.Linear(4, 4).eval(), (torch.ones(2, 4),), CompilerConfig(dtype="bf16", activation_dtype="bfp8_b")
+        )

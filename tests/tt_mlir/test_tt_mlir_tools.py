@@ -160,7 +160,13 @@ def test_the_device_of_the_library_makes_its_own_recording():
 
 @pytest.mark.parametrize(
     "change",
-    [{"dtype": "bf16"}, {"schema": "433d79f9"}, {"consteval_parameters": False}, {"tt_mlir_options": {"backend": "x"}}],
+    [
+        {"dtype": "bf16"},
+        {"activation_dtype": "bfp8_b"},
+        {"schema": "433d79f9"},
+        {"consteval_parameters": False},
+        {"tt_mlir_options": {"backend": "x"}},
+    ],
 )
 def test_options_that_tt_mlir_lacks_are_refused(change):
     with pytest.raises(ConfigError, match=r"tt-mlir|which we set"):

@@ -9,7 +9,7 @@ from functools import partial
 
 import sympy
 import torch
-from torch.fx import GraphModule
+from torch.fx import GraphModule, Node
 
 from tt_torch.config import BackendOptions, CompileDepth, CompilerConfig, Options
 from tt_torch.driver import shards
@@ -32,7 +32,7 @@ from tt_torch.driver.report import compiling
 from tt_torch.driver.shards import MeshExecutor, compile_sharded, has_shards, refuse_exchange
 from tt_torch.driver.sizes import numbers_read, once_per_size
 from tt_torch.driver.stages import compile_in_stages
-from tt_torch.driver.unmatched import tell_idle, tell_unmatched
+from tt_torch.driver.unmatched import tell_idle, tell_unmatched, tell_wide
 from tt_torch.dynamo import loop_gradients, python_kernels, repeated_elements
 from tt_torch.dynamo.buckets import symbols_of
 from tt_torch.dynamo.buckets.padding import Layouts
@@ -213,6 +213,7 @@ def _capture(
         if config.precision or config.device_map:
             tell_unmatched(found := layer_names(graph.graph), config)
             tell_idle(found, config)
+        tell_wide(lambda: any(_is_bfloat16(node) for node in graph.graph.nodes), config)
         on_mesh(graph)
         roles = _roles(len(inputs))
         if not _is_symbolic(graph):
@@ -234,6 +235,10 @@ def _capture(
         decompositions=DECOMPOSITIONS,
     )
     return capture
+
+
+def _is_bfloat16(node: Node) -> bool:
+    return getattr(node.meta.get("val"), "dtype", None) == torch.bfloat16
 
 
 def _noting(errors: list[Exception], function: Callable[..., Function], *args: object) -> Function:

@@ -24,7 +24,7 @@ from tt_torch.driver.package.loading import LoadedModel, device_for
 from tt_torch.driver.package.manifest import OPEN, Json, Manifest, Place, ProgramForm, Weight
 from tt_torch.driver.partition import HostFallbackWarning, HostOp
 from tt_torch.driver.two_forms import ModelInTwoForms
-from tt_torch.driver.unmatched import tell_nameless, tell_unmatched
+from tt_torch.driver.unmatched import tell_nameless, tell_unmatched, tell_wide
 from tt_torch.dynamo.calls import CHECKS, Check, Interface, Result, require_in_32_bits
 from tt_torch.dynamo.exactness.interval import Interval
 from tt_torch.dynamo.exactness.limits import Limit
@@ -169,7 +169,8 @@ def prepare_wide(module: ir.Module, exact: bool) -> list[str]:
 
 
 def _name_layers(module: ir.Module, names: Sequence[str], roles: Sequence[str], config: CompilerConfig) -> None:
-    """Writes the names of weights for the options of single layers."""
+    """Writes the names of weights for the options of single layers. Warns of options that have no effect."""
+    tell_wide(lambda: "xbf16>" in str(module), config)
     if config.names_layers:
         named = [name if role == "parameter" else "" for name, role in zip(names, roles, strict=True)]
         write_names(module, {}, named)

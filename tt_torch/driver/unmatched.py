@@ -1,8 +1,8 @@
-"""Tells the user of entries of the options `precision` and `device_map` that match nothing."""
+"""Tells the user of precisions that change nothing, and of entries of options by module that match nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from tt_torch import user_code
 from tt_torch.config import CompilerConfig
@@ -11,7 +11,7 @@ from tt_torch.option_kinds import nearest
 
 
 class PrecisionWarning(UserWarning):
-    """An entry of the option `precision` matches no module and no parameter of a graph."""
+    """An entry of the option `precision` matches no module and no parameter of a graph, or has no effect on it."""
 
 
 class DeviceMapWarning(UserWarning):
@@ -47,5 +47,17 @@ def tell_nameless(config: CompilerConfig) -> None:
             PrecisionWarning(
                 "precision: the host decides between the programs of this model, in which weights have no names; "
                 "only an entry '*' has an effect"
+            )
+        )
+
+
+def tell_wide(has_bfloat16: Callable[[], bool], config: CompilerConfig) -> None:
+    """Warns with PrecisionWarning if `activation_dtype` is set for a graph that computes in float32."""
+    asked = config.activation_dtype or any(dict(values).get("activation_dtype") for _, values in config.precision)
+    if asked and config.dtype != "bf16" and not (config.dtype is None and has_bfloat16()):
+        user_code.warn(
+            PrecisionWarning(
+                "activation_dtype: it changes values in bfloat16, and this graph computes in float32; "
+                'dtype="bf16" computes in bfloat16'
             )
         )

@@ -47,6 +47,7 @@ from tt_torch.mlir.ttnn import from_ttir, legality
 from tt_torch.mlir.ttnn.optimizer import op_model
 from tt_torch.mlir.ttnn.optimizer.overriding import mark
 from tt_torch.mlir.ttnn.optimizer.placement import optimize
+from tt_torch.mlir.ttnn.passes.activations import narrow_activations
 from tt_torch.mlir.ttnn.passes.compute_config import set_compute_config
 from tt_torch.mlir.ttnn.passes.const_eval import hoist_const_eval
 from tt_torch.mlir.ttnn.passes.deallocate import deallocate
@@ -92,6 +93,7 @@ TO_TTNN: list[Step] = [
     ("workarounds", lambda m, c: apply_workarounds(m)),
     ("prepare-convolutions", lambda m, c: prepare_convolutions(m, Precision(m, c))),
     ("layouts", lambda m, c: assign_layouts(m, Precision(m, c))),
+    ("activations", lambda m, c: narrow_activations(m, Precision(m, c))),
     ("compute-config", lambda m, c: set_compute_config(m, Precision(m, c))),
     ("ttnn-cse", lambda m, c: run_native(m, "cse")),
     ("overrides", mark),

@@ -38,7 +38,11 @@ def _width(op: ir.Operation) -> int:
 
 
 def _tile(op: ir.Operation) -> int:
-    return layout_of(op.operands[0]).with_(tiled=True).bytes((TILE, TILE))
+    """The bytes of a tile of the first operand. Block floats count as bfloat16, which partial results and the weights
+    beside them have."""
+    layout = layout_of(op.operands[0])
+    dtype = "BFloat16" if layout.dtype in BLOCK_BITS else layout.dtype
+    return layout.with_(tiled=True, dtype=dtype).bytes((TILE, TILE))
 
 
 def layer_norm(op: ir.Operation, cores: Cores) -> int:
@@ -78,10 +82,11 @@ def sharded_norm(op: ir.Operation, part: tuple[int, int], across: int) -> int:
 
 def product(op: ir.Operation, cores: Cores) -> int:
     """We do not know which blocks the library chooses. It takes no more than both operands and a block of the result
-    with its partial sums, and never more than MOST, or MOST_WITH_BLOCKS if the right operand has block floats."""
+    with its partial sums, and never more than MOST, or MOST_WITH_BLOCKS if an operand has block floats."""
     (m, n), k, tile = tiles(shape(op.results[0])), _width(op), _tile(op)
     sums = -(-m // cores.rows) * -(-n // cores.columns) * (tile + WIDE_TILE)
-    most = MOST_WITH_BLOCKS if layout_of(op.operands[1]).dtype in BLOCK_BITS else MOST
+    blocks = any(layout_of(value).dtype in BLOCK_BITS for value in [*op.operands, *op.results])
+    most = MOST_WITH_BLOCKS if blocks else MOST
     return min((m + n) * k * tile + sums, most)
 
 
