@@ -6,6 +6,7 @@ chips` compares that model with figures that tt-metal publishes.
 
 from __future__ import annotations
 
+import itertools
 import time
 from contextlib import ExitStack
 from unittest.mock import patch
@@ -35,7 +36,8 @@ TARGETS = {
     ("gpt2", 1): ("298", "-"),
     ("llama", 1): ("427", "-"),
 }
-CHEAP = {"math_fidelity": "lofi", "weight_dtype": "bfp8_b", "fp32_dest_acc_en": False}
+NARROW = (("bert", 8), ("vit", 8), ("gpt2", 1), ("llama", 1))  # models for `activation_dtype`
+CHEAP: dict[str, object] = {"math_fidelity": "lofi", "weight_dtype": "bfp8_b", "fp32_dest_acc_en": False}
 
 
 def compiled(name: str, batch: int, config: CompilerConfig) -> tuple[bytes, float, int]:
@@ -92,9 +94,26 @@ def targets() -> None:
     table("Targets", [*heads, *(f"ops, {x}" for x in sides), "bar +15%"], rows)
 
 
+def activations() -> None:
+    """A table of what `activation_dtype` changes, with weights in bfp8 and one pass of the matrix unit."""
+    rows = []
+    for (name, batch), level in itertools.product(NARROW, (0, 2)):
+        row = [f"{name} b{batch}", str(level)]
+        for dtype in (None, "bfp8_b"):
+            config = CompilerConfig(dtype="bf16", optimization_level=level, activation_dtype=dtype, **CHEAP)
+            binary, *_ = compiled(name, batch, config)
+            moved, cost = traffic(binary), of_call(decode(binary))
+            row += [*(f"{moved[place] / 1e6:,.1f}" for place in ("DRAM", "L1")), f"{cost.seconds * 1e3:.2f}"]
+        rows.append(row)
+    figures = ["DRAM MB", "L1 MB", "ms modelled"]
+    heads = ["model, n150", "level", *figures, *(f"{head}, activations bfp8_b" for head in figures)]
+    table("Activations in bfp8_b; weights bfp8_b, LoFi", heads, rows)
+
+
 def run(threads: int) -> None:
     torch.set_num_threads(threads)
     targets()
+    activations()
     heads = [
         "level",
         "ops (moves)",
