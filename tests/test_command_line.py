@@ -166,6 +166,17 @@ def test_a_full_disk_is_one_line() -> None:
     assert (done.returncode, done.stderr) == (1, b"error: [Errno 28] No space left on device\n")
 
 
+@pytest.mark.parametrize("encoding", ["ascii", "ascii:surrogateescape", "latin-1", "utf-8"])
+def test_a_stdout_that_lacks_a_character(encoding: str, tmp_path: Path) -> None:
+    """The page of help has an ellipsis, and the name of the file is no UTF-8."""
+    command = [sys.executable, "-m", "tt_torch.tools.cli"]
+    variables = os.environ | {"PYTHONIOENCODING": encoding, "COLUMNS": "50"}
+    for words in (["-h"], ["query", "-o", os.fsencode(tmp_path) + b"/a\xff.ttsys"]):
+        done = subprocess.run([*command, *words], env=variables, capture_output=True, check=False)
+        assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.endswith(b"a\\udcff.ttsys\n")
+
+
 OWN, VALUED = {"-o", "--output", "--bisect", "-h"}, {"-o", "--output"}
 
 

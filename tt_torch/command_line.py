@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import io
 import json
 import os
 import sys
@@ -36,6 +37,7 @@ class Commands(typer.core.TyperGroup):
 
     def main(self, *args: Any, **options: Any) -> Any:
         _leave_out_types_of_flags(self)
+        _print_in_any_encoding()
         try:
             with _warnings_without_our_lines():
                 status = super().main(*args, **{**options, "standalone_mode": False})
@@ -53,6 +55,14 @@ class Commands(typer.core.TyperGroup):
             # Python writes the rest of the output when it ends, and would complain.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(status or 0)
+
+
+def _print_in_any_encoding() -> None:
+    """Makes stdout print what its encoding does not have as `\\xb5`, like stderr: a `µ` in ASCII, or a file name that is
+    no UTF-8. Without it, such a character ends the command with a traceback."""
+    out = sys.stdout
+    if isinstance(out, io.TextIOWrapper) and (out.encoding, out.errors) != ("utf-8", "surrogateescape"):
+        out.reconfigure(errors="backslashreplace")
 
 
 @contextlib.contextmanager
