@@ -239,10 +239,10 @@ class ModuleFormatError(TTTorchError, ValueError):
 
 
 class ProfileFormatError(TTTorchError, ValueError):
-    """A file is not a profile that this version of `tt-torch profile` wrote."""
+    """A file is not what this version of `tt-torch profile`, or of `tt-torch verify`, wrote."""
 
-    def __init__(self, path: object, cause: str) -> None:
-        super().__init__(f"{path} is not a profile of this version of tt-torch: {cause}; record it again")
+    def __init__(self, path: object, cause: str, kind: str = "profile") -> None:
+        super().__init__(f"{path} is not a {kind} of this version of tt-torch: {cause}; record it again")
 
 
 class InputShapeError(TTTorchError, ValueError):

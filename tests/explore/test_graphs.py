@@ -17,7 +17,7 @@ import torch
 import tt_torch
 from tests.browser import Browser
 from tt_torch.config import CompilerConfig
-from tt_torch.errors import ModuleFormatError
+from tt_torch.errors import ModuleFormatError, ProfileFormatError
 from tt_torch.explore.graphs import Graph, add_comparison, add_profile, read_graphs
 
 
@@ -104,6 +104,19 @@ def test_data_of_other_tools(files: Path, tables: tuple[Path, Path]) -> None:
         product, softmax = (next(n.id for n in graph.nodes if n.label == op) for op in ops)
         assert graph.data["host [ns]"] == {product: 70}
         assert graph.data["PCC"] == {product: 0.5, softmax: 0.25}
+
+
+@pytest.mark.parametrize(
+    "table",
+    [b"a,b\n1,2\n", b"\xff\xfe\0", b"op,node,pcc\nMatmulOp,mm,high\n"]
+    + [b'PROGRAM_METADATA,HOST DURATION [ns],LOC\n%s,1,x\n' % where for where in (b"{", b"{}", b"7")],
+)
+def test_a_file_that_no_tool_of_ours_wrote(files: Path, tmp_path: Path, table: bytes) -> None:
+    graphs = read_graphs(files / "m.ttnn")
+    (tmp_path / "table.csv").write_bytes(table)
+    for add in (add_profile, add_comparison):
+        with pytest.raises(ProfileFormatError, match=r"table.csv is not a (profile|comparison) of this version"):
+            add(graphs, tmp_path / "table.csv")
 
 
 def test_a_profile_of_several_graphs(files: Path, tmp_path: Path) -> None:

@@ -26,8 +26,12 @@ _HIGH_IS_BAD, _LOW_IS_BAD = ("#ffffff", "#f28e2b"), ("#f28e2b", "#ffffff")
 
 def explore(
     file: File,
-    profile: Annotated[Table, typer.Option(exists=True, help="device_ops_perf_trace.csv of tt-torch profile")] = None,
-    comparison: Annotated[Table, typer.Option(exists=True, help="*_intermediates.csv of tt-torch verify")] = None,
+    profile: Annotated[
+        Table, typer.Option(exists=True, dir_okay=False, help="device_ops_perf_trace.csv of tt-torch profile")
+    ] = None,
+    comparison: Annotated[
+        Table, typer.Option(exists=True, dir_okay=False, help="*_intermediates.csv of tt-torch verify")
+    ] = None,
     port: Annotated[int, typer.Option(min=1, max=65535, help="the port of the server on this machine")] = DEFAULT_PORT,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="start the server without a browser")] = False,
 ) -> None:

@@ -6,13 +6,13 @@ import csv
 import json
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tt_torch.driver.package.contents import binaries
-from tt_torch.errors import BinaryFormatError, ModuleFormatError
+from tt_torch.errors import BinaryFormatError, ModuleFormatError, ProfileFormatError
 from tt_torch.files import MLIR_BYTECODE
 from tt_torch.profiling.cost_model import PlannedOp, planned
 from tt_torch.wire import facts, locations
@@ -23,7 +23,7 @@ from tt_torch.wire.messages import Program
 if TYPE_CHECKING:
     from torch_mlir import ir
 
-Row = dict[str, str]  # a row of a CSV, by column names
+Row = dict[str, Any]  # the values of a row of a CSV, by column names
 Op = tuple[str, str]  # the name of an op, and its FX node or its location
 Tensor = dict[str, str]  # the shown properties of a tensor
 Source = tuple[str, int]  # a node's id, and the number of one of its outputs
@@ -204,13 +204,14 @@ def add_profile(graphs: list[Graph], path: Path) -> None:
     for i, graph in enumerate(graphs):
         times: Counter[str] = Counter()
         for node, row in pairs[best[0]][i] if best else ():
-            times[node.id] += int(row["HOST DURATION [ns]"])
+            times[node.id] += row["HOST DURATION [ns]"]
         graph.data["host [ns]"] = dict(times)
 
 
 def _last_calls(path: Path) -> dict[int, list[Row]]:
     """The rows of a profile by the number of their graph. They are the rows of the last call of each program."""
-    rows = [(json.loads(row["PROGRAM_METADATA"]), row) for row in _rows(path)]
+    columns = {"PROGRAM_METADATA": _metadata, "HOST DURATION [ns]": int, "LOC": str}
+    rows = [(row["PROGRAM_METADATA"], row) for row in _rows(path, columns, "profile")]
     last = {(where["graph"], where["program"]): where["call"] for where, _ in rows}
     found: dict[int, list[Row]] = {}
     for where, row in rows:
@@ -221,25 +222,39 @@ def _last_calls(path: Path) -> dict[int, list[Row]]:
 
 def _timed(graph: Graph, rows: list[Row]) -> Iterator[tuple[Node, Row]]:
     """Pairs the nodes of a graph with the rows of the program of the same name."""
-    own = [row for row in rows if json.loads(row["PROGRAM_METADATA"])["program"] == graph.name]
+    own = [row for row in rows if row["PROGRAM_METADATA"]["program"] == graph.name]
     return _matched(graph, own, _op_and_location, lambda row: node_of(row["LOC"]))
 
 
 def _op_and_location(row: Row) -> tuple[str, str]:
     """The name of the op in the binary, and its location."""
-    return json.loads(row["PROGRAM_METADATA"])["op"], row["LOC"]
+    return row["PROGRAM_METADATA"]["op"], row["LOC"]
 
 
 def add_comparison(graphs: Iterable[Graph], path: Path) -> None:
     """Adds PCCs from the CSV of `tt-torch verify`."""
+    columns = {"op": str, "node": str, "pcc": lambda text: float(text) if text else None}
+    rows = list(_rows(path, columns, "comparison"))
     for graph in graphs:
-        pairs = _matched(graph, list(_rows(path)), lambda row: (row["op"], row["node"]), lambda row: row["node"])
-        graph.data["PCC"] = {node.id: float(row["pcc"]) for node, row in pairs if row["pcc"]}
+        pairs = _matched(graph, rows, lambda row: (row["op"], row["node"]), lambda row: row["node"])
+        graph.data["PCC"] = {node.id: row["pcc"] for node, row in pairs if row["pcc"] is not None}
 
 
-def _rows(path: Path) -> Iterator[Row]:
+def _metadata(text: str) -> dict[str, Any]:
+    found = json.loads(text)
+    return {key: found[key] for key in ("graph", "program", "call", "op")}
+
+
+def _rows(path: Path, columns: Mapping[str, Callable[[str], Any]], kind: str) -> Iterator[Row]:
+    """The values of these columns. Raises ProfileFormatError if the file lacks one, or has something else there."""
     with path.open(newline="") as file:
-        yield from csv.DictReader(file)
+        try:
+            for row in csv.DictReader(file):
+                yield {name: read(row[name]) for name, read in columns.items()}
+        except KeyError as error:
+            raise ProfileFormatError(path, f"it lacks {error}", kind) from error
+        except (TypeError, ValueError, csv.Error) as error:
+            raise ProfileFormatError(path, str(error), kind) from error
 
 
 def _matched(
