@@ -6,6 +6,7 @@ STRICT sets eight-bit weights and requires a PCC of 0.99999. With it, the result
 from __future__ import annotations
 
 import csv
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -63,6 +64,14 @@ def test_tables_without_a_name_replace_none_of_another_run(tmp_path: Path) -> No
         "model_0_intermediates.csv": "exp",
         "model_2_0_intermediates.csv": "sin",
     }
+
+
+@pytest.mark.parametrize("options", [{}, {"model_name": "m"}])
+def test_a_table_without_a_file_is_a_warning(options: dict[str, str], capsys: pytest.CaptureFixture) -> None:
+    totals.clear()
+    report([Row("exp", "", "exp", "", (), "", 1.0)], CompilerConfig(results_path="/proc/1", **options))
+    assert "all agree" in (said := capsys.readouterr().err) and totals["compared"] == 1
+    assert re.search("^warning: the table has no file: .*'/proc/1", said, re.MULTILINE)
 
 
 def test_the_comparison_is_on_the_config(tmp_path: Path) -> None:

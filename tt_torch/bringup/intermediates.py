@@ -132,7 +132,8 @@ totals: Counter[str] = Counter()  # of this process: reports, ops whose value wa
 def report(rows: Sequence[Row], config: CompilerConfig) -> None:
     """Prints the table to stderr, writes it as a CSV file into `config.results_path`, and adds it to `totals`.
 
-    The rows that have the value of a node also become `config.runtime_intermediate_cache`, by the name of the node.
+    The rows that have the value of a node also become `config.runtime_intermediate_cache`, by the name of the node. A
+    file that cannot be written is a warning, because the program that is verified has not failed.
     """
     ending = f"{totals['reports']}_intermediates.csv"
     compared = [row for row in rows if row.pcc is not None]
@@ -145,12 +146,15 @@ def report(rows: Sequence[Row], config: CompilerConfig) -> None:
     table.writerows(asdict(row).values() for row in rows)
     content = text.getvalue().encode()
     path = Path(config.results_path) / f"{config.file_stem}_{ending}"
-    if config.model_name:
-        write(path, content)
-    else:
-        path = write_new(numbered(config, ending), content)
     _print(rows, config.required_pcc)
-    print(path, file=sys.stderr)
+    try:
+        if config.model_name:
+            write(path, content)
+        else:
+            path = write_new(numbered(config, ending), content)
+        print(path, file=sys.stderr)
+    except OSError as error:
+        print(f"warning: the table has no file: {error}", file=sys.stderr)
 
 
 def _print(rows: Sequence[Row], required: float) -> None:
