@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from forked import Server
 
-from tt_torch.files import write, write_by, write_new
+from tt_torch.files import require_writable, write, write_by, write_new
 
 
 def test_a_file_is_written_with_its_folder_and_the_usual_rights(tmp_path: Path) -> None:
@@ -127,6 +127,18 @@ def test_a_failing_write_leaves_the_old_file(tmp_path: Path) -> None:
 def test_a_folder_that_takes_no_file_is_named() -> None:
     with pytest.raises(OSError, match=r": '/proc/1'$"):
         write("/proc/1/file", b"new")
+
+
+def test_that_a_file_can_be_written_is_known_before(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    write(tmp_path / "old", b"old")
+    for name in ("pipe", "old", "new", "folder/new"):
+        require_writable(tmp_path / name)
+    assert sorted(os.listdir(tmp_path)) == ["folder", "old", "pipe"] and os.listdir(tmp_path / "folder") == []
+    assert (tmp_path / "old").read_bytes() == b"old"
+    for refused in (tmp_path, tmp_path / "old" / "new", Path("/proc/1/file")):
+        with pytest.raises(OSError):
+            require_writable(refused)
 
 
 KILLED = """

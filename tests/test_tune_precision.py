@@ -114,6 +114,12 @@ def test_a_goal_that_is_not_reached_writes_no_file(model: Path) -> None:
     assert done.exit_code == 1 and "is not reached" in done.output and not (model / "precision.json").exists()
 
 
+def test_a_file_that_cannot_be_written_is_known_before_the_search(model: Path) -> None:
+    for output in (".", "/proc/1/p.json"):
+        done = CliRunner().invoke(app, ["tune-precision", "net.py:small", "-o", output])
+        assert done.exit_code == 1 and done.output.startswith("error: [Errno ") and done.output.count("\n") == 1
+
+
 @pytest.mark.parametrize(
     ("name", "said"), [("function", "only modules have layers"), ("without", "no weights of matrix")]
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import secrets
@@ -44,6 +45,15 @@ def write_by(path: str | Path, fill: Callable[[Path], object]) -> None:
     rights = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
     with _written(path.parent, fill, rights) as temporary:
         temporary.replace(path)
+
+
+def require_writable(path: Path) -> None:
+    """Makes the folder of the file. Raises OSError if the file cannot be written, before a long work that it is for."""
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if path.is_file() or not path.exists():
+        with _written(Path(os.path.realpath(path)).parent, Path.touch):
+            pass
 
 
 def _send(device: Path, fill: Callable[[Path], object]) -> None:

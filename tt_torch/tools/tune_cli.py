@@ -14,7 +14,7 @@ import typer
 
 from tt_torch.cli_errors import one_line_errors
 from tt_torch.command_line import AsJson, print_json
-from tt_torch.files import write
+from tt_torch.files import require_writable, write
 from tt_torch.tools.explain_cli import Target, model_of
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ def tune_precision(
         model, args, kwargs = model_of(target)
         if not isinstance(model, torch.nn.Module):
             raise typer.BadParameter("the model is a function, and only modules have layers", param_hint="MODEL")
+        require_writable(output)
         meter = Meter(model, args, kwargs, CompilerConfig.from_env())
         if not meter.patterns:
             raise typer.BadParameter("the model has no weights of matrix products", param_hint="MODEL")
