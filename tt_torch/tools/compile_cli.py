@@ -57,7 +57,8 @@ def compile_(source: Source, output: Output = None, shape: Shape = None, as_json
         model.save(target)
         written = [target, *_weights_beside(model, target)]
         seconds = time.perf_counter() - begin
-    _show(written, seconds, as_json)
+    with one_line_errors():
+        _show(written, seconds, as_json)
 
 
 def _shape(text: str) -> tuple[str, list[int]]:
