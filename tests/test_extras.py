@@ -53,6 +53,7 @@ COMMANDS = {
     "sweep {models} --db out.duckdb": "reports",
     "sweep {models} --ray auto": "ray",
     f"explore {BINARY}": "explore",
+    "compare-profiles . . -o out.html": "profile",
 }
 
 
@@ -80,6 +81,11 @@ def test_onnx_models_say_what_to_install(monkeypatch):
     for call in onnx_package, lambda: prepare_inference_session(None):
         with pytest.raises(ExtraMissingError, match=r"^onnx, onnxruntime are not .*'tt-torch\[onnx\]'$"):
             call()
+
+
+def test_the_page_of_the_installation_names_all_extras():
+    page = (ROOT / "docs" / "install.md").read_text()
+    assert [extra for extra in EXTRAS if f"`{extra}`" not in page] == []
 
 
 def test_the_extras_of_the_package():

@@ -132,12 +132,15 @@ def compare_profiles(
     as_json: AsJson = False,
 ) -> None:
     """Compares two profiles by module, by kind of op and by line."""
+    from tt_torch.extras import require
     from tt_torch.profiling import comparison, comparison_page
     from tt_torch.profiling.html import write_page
     from tt_torch.profiling.model import read_json
     from tt_torch.profiling.text import show_comparison
 
     with one_line_errors():
+        if output:
+            require("profile")
         before, after = read_json(old), read_json(new)
         if as_json:
             print(json.dumps(comparison.as_json(before, after), indent=2))
