@@ -46,9 +46,9 @@ def compared(tmp_path, stand_in, monkeypatch):
     monkeypatch.setenv("TT_TORCH_PJRT_PLUGIN", str(stand_in))
     (tmp_path / "model.py").write_text(SOURCE)
 
-    def run(name):
+    def run(name, status=0):
         result = CliRunner().invoke(app, ["compare-compilers", f"{tmp_path / 'model.py'}:{name}", "--level", "0"])
-        assert result.exit_code == 0, result.output
+        assert result.exit_code == status, result.output
         rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in result.stdout.splitlines()[2:]]
         return {first: cells for first, *cells in rows}
 
@@ -66,7 +66,7 @@ def test_both_compilers_are_compared_with_eager(compared):
 
 
 def test_a_compiler_that_fails_has_the_reason_in_its_row(compared):
-    rows = compared("other")
+    rows = compared("other", status=1)
     assert float(rows["tt-torch"][5]) > 0.99999
     assert rows["tt-mlir, level 0"][0].startswith("InputShapeError")
 

@@ -30,7 +30,7 @@ def compare_compilers(
     """Compares what our stages and tt-mlir make of a model, and compares the results of both with eager PyTorch.
 
     Both binaries run on the emulated device. `modelled ms` is what the roofline
-    model of docs/profiling.md gives for a call. If a compiler fails, its row has the reason.
+    model of docs/profiling.md gives for a call. If a compiler fails, its row has the reason, and the exit status is 1.
     """
     refuse_compiler_variable()
     from tt_torch.config import CompilerConfig
@@ -50,6 +50,9 @@ def compare_compilers(
             print_json([dict(zip(HEAD, cells, strict=True)) for cells in rows])
         else:
             print(*table(HEAD, rows), sep="\n")
+    if failed := [name for name, _, *cells in rows if not any(cells)]:
+        print(f"error: not compared: {'; '.join(failed)}", file=sys.stderr)
+        raise typer.Exit(1)
 
 
 def row(model: Function, args: tuple[Any, ...], kwargs: dict[str, Any], config: CompilerConfig) -> Row:
