@@ -177,6 +177,14 @@ def test_a_stdout_that_lacks_a_character(encoding: str, tmp_path: Path) -> None:
     assert done.stdout.endswith(b"a\\udcff.ttsys\n")
 
 
+@pytest.mark.parametrize("redirection", [">&-", "2>&-", ">&- 2>&-"])
+def test_a_stream_that_is_closed(redirection: str) -> None:
+    for words, status in (("query", 0), ("inspect absent.ttnn", 2)):
+        command = f'"{sys.executable}" -m tt_torch.tools.cli {words} {redirection}'
+        done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+        assert done.returncode == status and "Traceback" not in done.stderr and "error" not in done.stdout
+
+
 OWN, VALUED = {"-o", "--output", "--bisect", "-h"}, {"-o", "--output"}
 
 

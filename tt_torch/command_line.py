@@ -37,6 +37,7 @@ class Commands(typer.core.TyperGroup):
 
     def main(self, *args: Any, **options: Any) -> Any:
         _leave_out_types_of_flags(self)
+        _open_closed_streams()
         _print_in_any_encoding()
         try:
             with _warnings_without_our_lines():
@@ -55,6 +56,13 @@ class Commands(typer.core.TyperGroup):
             # Python writes the rest of the output when it ends, and would complain.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(status or 0)
+
+
+def _open_closed_streams() -> None:
+    """Gives /dev/null to a stream that the caller has closed, as in `tt-torch verify prog.py >&-`. Python has None there."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - it stays open until the process ends
 
 
 def _print_in_any_encoding() -> None:
