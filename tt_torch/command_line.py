@@ -59,15 +59,17 @@ class Commands(typer.core.TyperGroup):
 
 
 def _open_closed_streams() -> None:
-    """Gives /dev/null to a stream that the caller has closed, as in `tt-torch verify prog.py >&-`. Python has None there."""
+    """Opens /dev/null in place of a stream that the caller has closed, as in `tt-torch verify prog.py >&-`."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - it stays open until the process ends
 
 
 def _print_in_any_encoding() -> None:
-    """Makes stdout print what its encoding does not have as `\\xb5`, like stderr: a `µ` in ASCII, or a file name that is
-    no UTF-8. Without it, such a character ends the command with a traceback."""
+    """Makes stdout print a character that its encoding does not have as `\\xb5`, as stderr does.
+
+    Without it, a `µ` in ASCII, or a file name that is not UTF-8, ends the command with a traceback.
+    """
     out = sys.stdout
     if isinstance(out, io.TextIOWrapper) and (out.encoding, out.errors) != ("utf-8", "surrogateescape"):
         out.reconfigure(errors="backslashreplace")

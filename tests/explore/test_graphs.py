@@ -109,7 +109,7 @@ def test_data_of_other_tools(files: Path, tables: tuple[Path, Path]) -> None:
 @pytest.mark.parametrize(
     "table",
     [b"a,b\n1,2\n", b"\xff\xfe\0", b"op,node,pcc\nMatmulOp,mm,high\n"]
-    + [b'PROGRAM_METADATA,HOST DURATION [ns],LOC\n%s,1,x\n' % where for where in (b"{", b"{}", b"7")],
+    + [b"PROGRAM_METADATA,HOST DURATION [ns],LOC\n%s,1,x\n" % where for where in (b"{", b"{}", b"7")],
 )
 def test_a_file_that_no_tool_of_ours_wrote(files: Path, tmp_path: Path, table: bytes) -> None:
     graphs = read_graphs(files / "m.ttnn")

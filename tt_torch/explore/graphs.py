@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from torch_mlir import ir
 
 Row = dict[str, Any]  # the values of a row of a CSV, by column names
+Columns = Mapping[str, Callable[[str], Any]]  # how the text of a column becomes a value
 Op = tuple[str, str]  # the name of an op, and its FX node or its location
 Tensor = dict[str, str]  # the shown properties of a tensor
 Source = tuple[str, int]  # a node's id, and the number of one of its outputs
@@ -210,7 +211,7 @@ def add_profile(graphs: list[Graph], path: Path) -> None:
 
 def _last_calls(path: Path) -> dict[int, list[Row]]:
     """The rows of a profile by the number of their graph. They are the rows of the last call of each program."""
-    columns = {"PROGRAM_METADATA": _metadata, "HOST DURATION [ns]": int, "LOC": str}
+    columns: Columns = {"PROGRAM_METADATA": _metadata, "HOST DURATION [ns]": int, "LOC": str}
     rows = [(row["PROGRAM_METADATA"], row) for row in _rows(path, columns, "profile")]
     last = {(where["graph"], where["program"]): where["call"] for where, _ in rows}
     found: dict[int, list[Row]] = {}
@@ -233,7 +234,7 @@ def _op_and_location(row: Row) -> tuple[str, str]:
 
 def add_comparison(graphs: Iterable[Graph], path: Path) -> None:
     """Adds PCCs from the CSV of `tt-torch verify`."""
-    columns = {"op": str, "node": str, "pcc": lambda text: float(text) if text else None}
+    columns: Columns = {"op": str, "node": str, "pcc": lambda text: float(text) if text else None}
     rows = list(_rows(path, columns, "comparison"))
     for graph in graphs:
         pairs = _matched(graph, rows, lambda row: (row["op"], row["node"]), lambda row: row["node"])
@@ -245,7 +246,7 @@ def _metadata(text: str) -> dict[str, Any]:
     return {key: found[key] for key in ("graph", "program", "call", "op")}
 
 
-def _rows(path: Path, columns: Mapping[str, Callable[[str], Any]], kind: str) -> Iterator[Row]:
+def _rows(path: Path, columns: Columns, kind: str) -> Iterator[Row]:
     """The values of these columns. Raises ProfileFormatError if the file lacks one, or has something else there."""
     with path.open(newline="") as file:
         try:
