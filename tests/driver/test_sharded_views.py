@@ -195,3 +195,18 @@ def test_a_dimension_of_size_zero_is_not_squeezed(change: Callable[[torch.Tensor
     """PyTorch's rule counts it as gone, so the split dimension after it would be another one."""
     x = distribute_tensor(torch.zeros(0, 1, 8), init_device_mesh("tt", (2,)), [Shard(2)])
     assert change(x).full_tensor().shape == (0, 8)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("split", SPLITS[1:], ids=str)
+def test_a_write_to_a_part_of_a_sum_over_the_chips(split: list[Any], compiled: bool) -> None:
+    def form(x: Any) -> Any:
+        y = x.sum(1)
+        z = x.amax(1)
+        y[1].mul_(-128)
+        z[2].add_(y[1])
+        return y, z
+
+    x = distribute_tensor(numbers(), init_device_mesh("tt", (2, 2)), split)
+    run = torch.compile(form, backend="tt") if compiled else form
+    torch.testing.assert_close(whole(run(x)), [*form(numbers())])

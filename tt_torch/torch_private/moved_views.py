@@ -22,6 +22,7 @@ from tt_torch.errors import CollectiveError, MeshError
 from tt_torch.torch_private.chips import parts_of
 from tt_torch.torch_private.marks import part_of_graphs
 from tt_torch.torch_private.ops import OpOverload, schema, written
+from tt_torch.torch_private.sharded_sums import write
 from tt_torch.torch_private.tensors import root_of, storage_of
 from tt_torch.torch_private.trees import tree_leaves
 
@@ -138,7 +139,9 @@ def _write_back(x: DTensor) -> None:
     mesh = root.device_mesh
     whole = root.redistribute(mesh, [Replicate()] * mesh.ndim)
     x._view_func_unsafe(whole).copy_(x)
-    root._local_tensor.copy_(whole.redistribute(mesh, root.placements)._local_tensor)
+    new = torch.empty_like(root)
+    write(whole, new)  # to `root` itself, it would refresh other views that the same op wrote
+    root._local_tensor.copy_(new._local_tensor)
 
 
 def _refresh(x: DTensor) -> None:

@@ -13,12 +13,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-from torch.distributed.tensor import DTensor, Replicate
-from torch.distributed.tensor._ops._math_ops import _NormPartial  # 2.13.0: for write
+from torch.distributed.tensor import DTensor
 
-from tt_torch.errors import MeshError
 from tt_torch.torch_private.moved_views import before_reshape
 from tt_torch.torch_private.ops import OpOverload, is_random, schema
+from tt_torch.torch_private.sharded_sums import write
 
 aten = torch.ops.aten
 # Ops that change the shape of a tensor, and write nothing, with the op that makes a view of this shape.
@@ -40,25 +39,6 @@ def apart(op: OpOverload) -> OpOverload | None:
     if op.overloadpacket in _AS_THEY_ARE:
         return None
     return getattr(packet, overload if overload in packet.overloads() else "default", None)
-
-
-def write(result: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-    """Gives `x` these values. Only a whole tensor becomes the parts of a sum. Raises MeshError for a norm over the
-    chips: its parts are the norms of the chips, which add up to no negative number."""
-    if not x.numel():  # PyTorch refuses the copy if the results without elements are on all chips
-        return x
-    if isinstance(x, DTensor) and any(isinstance(p, _NormPartial) for p in x.placements):
-        advice = "redistribute it to [Replicate()] before, or compute another tensor"
-        raise MeshError(f"an op in place writes to a DTensor that is a norm over the chips; {advice}")
-    if isinstance(x, DTensor) and isinstance(result, DTensor) and any(p.is_partial() for p in x.placements):
-        result = result.redistribute(placements=[Replicate()] * result.device_mesh.ndim)
-    return x.copy_(result)
-
-
-def becomes_parts(x: torch.Tensor, new: torch.Tensor) -> bool:
-    """Whether a copy of `new` would have to become the parts of a sum or of a norm over the chips, and is not whole."""
-    is_partial = isinstance(x, DTensor) and any(p.is_partial() for p in x.placements)
-    return is_partial and isinstance(new, DTensor) and not all(p.is_replicate() for p in new.placements)
 
 
 # 2.13.0: without it `squeeze_` would keep the shape that the DTensor says, and the others would have no rule.

@@ -35,15 +35,9 @@ from tt_torch.torch_private.sharded_lookups import is_masked, look_up
 from tt_torch.torch_private.sharded_masks import has_mask, of_mask
 from tt_torch.torch_private.sharded_norms import HANDLERS, local
 from tt_torch.torch_private.sharded_random import new_of_a_mesh
+from tt_torch.torch_private.sharded_sums import becomes_parts, write
 from tt_torch.torch_private.sharded_wholes import may_be_whole, of_whole_tensors, refuse_size_of_values
-from tt_torch.torch_private.sharded_writes import (
-    RESHAPES,
-    apart,
-    becomes_parts,
-    in_place,
-    reshaped,
-    write,
-)
+from tt_torch.torch_private.sharded_writes import RESHAPES, apart, in_place, reshaped
 from tt_torch.torch_private.tensors import without_modes
 from tt_torch.torch_private.trees import tree_leaves
 
