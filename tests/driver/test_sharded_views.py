@@ -210,3 +210,16 @@ def test_a_write_to_a_part_of_a_sum_over_the_chips(split: list[Any], compiled: b
     x = distribute_tensor(numbers(), init_device_mesh("tt", (2, 2)), split)
     run = torch.compile(form, backend="tt") if compiled else form
     torch.testing.assert_close(whole(run(x)), [*form(numbers())])
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_more_of_a_dimension_that_an_axis_of_one_chip_splits(compiled: bool) -> None:
+    """PyTorch's rule fails for this split, which needs no exchange."""
+
+    def twice_as(x: Any, size: int) -> Any:
+        return x.expand(size) * 2
+
+    x = distribute_tensor(torch.tensor([5.0]), init_device_mesh("tt", (1, 2)), [Shard(0), Replicate()])
+    for size in (0, 3):
+        run = torch.compile(twice_as, backend="tt") if compiled else twice_as
+        assert run(x, size).full_tensor().tolist() == [10.0] * size

@@ -172,7 +172,7 @@ def _whole_without_rule(of: Any) -> Callable[..., Any]:
 
 def _without_its_rule(op: OpOverload, args: Any, kwargs: Any, asked: OpSchema) -> Any:
     """The sharding of an op whose rule fails, or its result. None for an op that may not be computed otherwise."""
-    if op in (*VIEWS, *SQUEEZES, aten.unbind.int):
+    if op in (*VIEWS, *SQUEEZES, aten.unbind.int, aten.expand.default):
         return _of_a_whole_tensor(asked)
     if op is aten.bmm.default and _split_alike(asked):
         return _of_equal_parts(asked)
