@@ -91,7 +91,7 @@ def test_collectives(name):
         assert torch.equal(executable([x], resident)[0], function(x))
 
 
-@pytest.mark.parametrize("mesh", [(1, 2), (2, 4)])
+@pytest.mark.parametrize("mesh", [(1, 2), (1, 8), (2, 4)])
 def test_tensor_parallel(mesh):
     executable = on_mesh(f"tensor_parallel_{mesh[0]}x{mesh[1]}", mesh, [(0, None), (None, 1), (None, 0)], [(0, None)])
     torch.manual_seed(0)
