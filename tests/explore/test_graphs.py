@@ -44,11 +44,20 @@ def paths(graph: Graph) -> list[str]:
 def test_binary(files: Path) -> None:
     (graph,) = read_graphs(files / "m.ttnn")
     assert paths(graph) == ["results", "SoftmaxOp", "MatmulOp", "ToLayoutOp", "input 0"]
+    assert graph.attributes == {}
     by_label = {node.label: node for node in graph.nodes}
     assert by_label["MatmulOp"].namespace == "mm" and len(by_label["MatmulOp"].sources) == 2
     shown = by_label["SoftmaxOp"].outputs[0]
     assert shown["shape"] == "4x8" and shown["memory"] == "DRAM" and shown["layout"] == "tile"
     assert set(graph.data["model [ns]"]) == {n.id for n in graph.nodes if n.label.endswith("Op")}
+
+
+def test_a_program_on_a_mesh() -> None:
+    (graph,) = read_graphs(Path(__file__).parents[1] / "data" / "plugin" / "tensor_parallel_2x4.ttnn")
+    assert graph.attributes == {"mesh": "2x4 chips; sizes are those of one chip"}
+    (exchange,) = (node for node in graph.nodes if node.label == "AllReduceOp")
+    assert exchange.attributes["cluster_axis"] == "1"
+    assert graph.data["bytes over a link"] == {exchange.id: 2 * 3 / 4 * 32 * 512 * 2}  # bfloat16, scattered and gathered
 
 
 def test_a_package_has_the_graphs_of_its_programs(files: Path) -> None:

@@ -49,6 +49,7 @@ class Graph:
     name: str
     of_device: bool  # True for a binary, whose ops run on the device; False for a function of a module
     nodes: list[Node] = field(default_factory=list)
+    attributes: dict[str, str] = field(default_factory=dict)
     data: dict[str, dict[str, float | str]] = field(default_factory=dict)
 
     def measure(self, node: Node, measures: dict[str, float | str]) -> None:
@@ -74,6 +75,9 @@ def read_graphs(path: Path) -> list[Graph]:
 
 def _program(program: Program, arch: str) -> Graph:
     graph, plan = Graph(program["name"], True), planned(program, arch)
+    mesh = facts.mesh_shape(program)
+    if mesh != (1, 1):
+        graph.attributes["mesh"] = f"{mesh[0]}x{mesh[1]} chips; sizes are those of one chip"
     made = _Made()
     for i, tensor in enumerate(facts.inputs(program)):
         graph.nodes.append(Node(f"input {i}", f"input {i}", "inputs", outputs=[_tensor(tensor)]))

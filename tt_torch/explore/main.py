@@ -26,7 +26,8 @@ class TTAdapter(Adapter):
 
 
 def _graph(graph: Graph) -> graph_builder.Graph:
-    return graph_builder.Graph(id=graph.name, nodes=[_node(node) for node in graph.nodes])
+    nodes = [_node(node) for node in graph.nodes]
+    return graph_builder.Graph(id=graph.name, nodes=nodes, groupNodeAttributes={"": graph.attributes})
 
 
 def _node(node: Node) -> graph_builder.GraphNode:
