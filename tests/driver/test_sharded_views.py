@@ -223,3 +223,18 @@ def test_more_of_a_dimension_that_an_axis_of_one_chip_splits(compiled: bool) -> 
     for size in (0, 3):
         run = torch.compile(twice_as, backend="tt") if compiled else twice_as
         assert run(x, size).full_tensor().tolist() == [10.0] * size
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_views_of_nothing_are_no_copies(compiled: bool) -> None:
+    """Nobody can write to them. `squeeze_` gives the tensor itself the memory of such a view."""
+
+    def form(x: Any) -> Any:
+        x.diagonal(-1).data.add_(1)
+        y = x * 1
+        y.squeeze_()
+        return y[:, 1]
+
+    x = distribute_tensor(torch.zeros(0, 8), init_device_mesh("tt", (2, 2)), [Shard(0), Shard(1)])
+    run = torch.compile(form, backend="tt") if compiled else form
+    assert run(x).full_tensor().shape == (0,)

@@ -94,7 +94,7 @@ def of_moved(of: Any) -> Callable[..., Any]:
 
     def _dispatch_get_local_results_slow_path(op_call: Any, args: tuple[Any, ...], op_info: Any) -> Any:
         made = of(op_call, args, op_info)
-        if schema(op_call)._is_view_op() and isinstance(args[0], DTensor):
+        if schema(op_call)._is_view_op() and isinstance(args[0], DTensor) and args[0].numel():
             source = _memory(args[0]._local_tensor)
             for i, local in enumerate(tree_leaves(made)):
                 if (memory := _memory(local)) != source:
