@@ -238,3 +238,19 @@ def test_views_of_nothing_are_no_copies(compiled: bool) -> None:
     x = distribute_tensor(torch.zeros(0, 8), init_device_mesh("tt", (2, 2)), [Shard(0), Shard(1)])
     run = torch.compile(form, backend="tt") if compiled else form
     assert run(x).full_tensor().shape == (0,)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_new_shape_in_place_where_an_axis_has_one_chip(compiled: bool) -> None:
+    """PyTorch's rule fails, and the view would be a copy. The tensor itself would get the memory of that."""
+
+    def form(x: Any) -> Any:
+        y = x * 1
+        row = y[..., :]
+        y.squeeze_()
+        y.add_(1)
+        return y, row
+
+    x = distribute_tensor(numbers()[:1], init_device_mesh("tt", (1, 2)), [Shard(0), Shard(1)])
+    run = torch.compile(form, backend="tt") if compiled else form
+    torch.testing.assert_close(whole(run(x)), [*form(numbers()[:1])])

@@ -173,7 +173,10 @@ def _whole_without_rule(of: Any) -> Callable[..., Any]:
 def _without_its_rule(op: OpOverload, args: Any, kwargs: Any, asked: OpSchema) -> Any:
     """The sharding of an op whose rule fails, or its result. None for an op that may not be computed otherwise."""
     if op in (*VIEWS, *SQUEEZES, aten.unbind.int, aten.expand.default):
-        return _of_a_whole_tensor(asked)
+        try:
+            return _of_a_whole_tensor(asked, most_chips=1)  # it needs no exchange, so the result stays a view
+        except RuntimeError:
+            return _of_a_whole_tensor(asked)
     if op is aten.bmm.default and _split_alike(asked):
         return _of_equal_parts(asked)
     if op is aten.transpose.int and not args[0].dim():
@@ -185,11 +188,12 @@ def _without_its_rule(op: OpOverload, args: Any, kwargs: Any, asked: OpSchema) -
     return of_whole_tensors(op, args, kwargs)
 
 
-def _gathered(asked: OpSchema) -> OpSchema:
-    """The op with its first argument whole."""
+def _gathered(asked: OpSchema, most_chips: float = math.inf) -> OpSchema:
+    """The op with its first argument whole along the axes of the mesh that have at most so many chips."""
     given, *rest = asked.args_schema
     assert isinstance(given, DTensorSpec)
-    gathered = DTensorSpec(given.mesh, (Replicate(),) * given.mesh.ndim, tensor_meta=given.tensor_meta)
+    placements = tuple(Replicate() if given.mesh.size(i) <= most_chips else p for i, p in enumerate(given.placements))
+    gathered = DTensorSpec(given.mesh, placements, tensor_meta=given.tensor_meta)
     return OpSchema(asked.op, (gathered, *rest), asked.kwargs_schema)
 
 
@@ -212,9 +216,9 @@ def _of_nothing(asked: OpSchema) -> OutputSharding:
     return OutputSharding(made, redistribute_schema=whole, needs_redistribute=True)
 
 
-def _of_a_whole_tensor(asked: OpSchema) -> OutputSharding:
-    """The sharding of an op whose first argument is gathered before it."""
-    whole = _gathered(asked)
+def _of_a_whole_tensor(asked: OpSchema, most_chips: float = math.inf) -> OutputSharding:
+    """The sharding of an op whose first argument is gathered before it, along axes that have at most so many chips."""
+    whole = _gathered(asked, most_chips)
     rules = DTensor._op_dispatcher.sharding_propagator  # 2.13.0: without it these views would be errors
     made = rules.propagate_op_sharding_non_cached(whole)
     return OutputSharding(made.output_spec, redistribute_schema=whole, needs_redistribute=True)
