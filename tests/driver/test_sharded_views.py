@@ -254,3 +254,4 @@ def test_a_new_shape_in_place_where_an_axis_has_one_chip(compiled: bool) -> None
     x = distribute_tensor(numbers()[:1], init_device_mesh("tt", (1, 2)), [Shard(0), Shard(1)])
     run = torch.compile(form, backend="tt") if compiled else form
     torch.testing.assert_close(whole(run(x)), [*form(numbers()[:1])])
+    torch.testing.assert_close(whole([x.flatten() * 1]), [numbers()[0]])

@@ -221,6 +221,8 @@ def _of_a_whole_tensor(asked: OpSchema, most_chips: float = math.inf) -> OutputS
     whole = _gathered(asked, most_chips)
     rules = DTensor._op_dispatcher.sharding_propagator  # 2.13.0: without it these views would be errors
     made = rules.propagate_op_sharding_non_cached(whole)
+    if made.needs_redistribute:  # the size of a view is that of a chip's part
+        return made
     return OutputSharding(made.output_spec, redistribute_schema=whole, needs_redistribute=True)
 
 
