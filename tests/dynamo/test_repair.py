@@ -57,6 +57,12 @@ def test_comparisons_with_itself(compare: Callable[..., Any]) -> None:
     assert repaired(lambda x: compare(x, x), NAN)[1] == of_floats
 
 
+@pytest.mark.parametrize("x", [SCALAR, X[:1, :1], X])
+def test_a_choice_between_x_and_x_has_the_shape_of_the_condition(x: torch.Tensor) -> None:
+    choose = torch.compile(lambda b, x: torch.where(b, x, x), backend="tt", options={"fallback": "error"})
+    assert choose(X > 0, x).equal(x.expand(3, 4))
+
+
 def test_comparisons_of_other_values_stay() -> None:
     assert repaired(lambda x, y: x < y, X, X.flip(0))[1] == ["lt.Tensor"]
     assert repaired(lambda x: x == 1, PLACES)[1] == ["eq.Scalar"]

@@ -126,6 +126,15 @@ def _logic(node: Node, x: Node, other: Node | bool, compare: Callable[[bool, boo
     return call(node, join, x, other)
 
 
+@RULES(aten.where.self)
+def choice_of_one(node: Node, a: Arguments) -> Node | None:
+    """torch-mlir folds a choice between x and x to x, also if the condition has another shape."""
+    x, shape = a["self"], list(value(node).shape)
+    if x is not a["other"] or list(value(x).shape) == shape:
+        return None
+    return call(node, aten.clone.default, call(node, aten.expand.default, x, shape))
+
+
 @RULES(aten.full_like, aten.zeros_like, aten.ones_like, aten.new_full, aten.new_zeros, aten.new_ones)
 def filled(node: Node, a: Arguments) -> Node | None:
     """A filled tensor without its input, so that we fold ops on it: torch-mlir folds 2.0 > 1 to false."""
