@@ -79,3 +79,24 @@ def test_what_eager_pytorch_refuses_is_refused() -> None:
     with pytest.raises(RuntimeError, match=r"output with shape .* doesn't match the broadcast shape"):
         x.mul_(torch.ones(2, 8, dtype=torch.int64, device="tt"))
     assert torch.equal(x.full_tensor().cpu(), torch.arange(8))
+
+
+TO_SUMS: dict[str, Callable[[Any, Any], Any]] = {
+    "add_": lambda x, y: x.add_(y),
+    "copy_": lambda x, y: x.copy_(y),
+    "lerp_": lambda x, y: x.lerp_(y, 0.3),
+    "out": lambda x, y: torch.add(x, y, out=x),
+}
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("name", TO_SUMS)
+def test_split_values_are_written_to_a_sum_over_the_chips(name: str, compiled: bool) -> None:
+    def form(x: Any, y: Any) -> Any:
+        return TO_SUMS[name](x @ x, y)
+
+    x, y, mesh = torch.randn(8, 8), torch.randn(8, 8), init_device_mesh("tt", (1, 2))
+    for dim in (0, 1):
+        columns, part = distribute_tensor(x, mesh, [Shard(0), Shard(1)]), distribute_tensor(y, mesh, [Shard(dim)] * 2)
+        found = (torch.compile(form, backend="tt") if compiled else form)(columns, part)
+        assert torch.allclose(found.full_tensor().cpu(), form(x, y), rtol=1e-4, atol=1e-5)

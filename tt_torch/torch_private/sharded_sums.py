@@ -1,12 +1,17 @@
-"""Whole values that are written to a sum or to a norm over the chips, of which each chip has a part.
+"""Values that become parts of a sum over the chips, and writes to such a sum or norm.
 
 Importing this module imports torch.distributed.tensor.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 import torch
-from torch.distributed.tensor import DTensor, Replicate
+from torch.distributed.tensor import DTensor, Partial, Replicate
+from torch.distributed.tensor import _dispatch as _of_operands  # 2.13.0: for PATCHES
+from torch.distributed.tensor._dtensor_spec import DTensorSpec  # 2.13.0: for _by_whole_values
 from torch.distributed.tensor._ops._math_ops import _NormPartial  # 2.13.0: for write
 
 from tt_torch.errors import MeshError
@@ -29,3 +34,21 @@ def becomes_parts(x: torch.Tensor, new: torch.Tensor) -> bool:
     """Whether a copy of `new` would have to become the parts of a sum or of a norm over the chips, and is not whole."""
     is_partial = isinstance(x, DTensor) and any(p.is_partial() for p in x.placements)
     return is_partial and isinstance(new, DTensor) and not all(p.is_replicate() for p in new.placements)
+
+
+# 2.13.0: without it an op in place, or with `out=`, would be an error if it adds a split tensor to a sum over the chips.
+def _by_whole_values(of: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    def redistribute_local_tensor(part: torch.Tensor, now: DTensorSpec, then: DTensorSpec, **how: Any) -> torch.Tensor:
+        pairs = zip(now.placements, then.placements, strict=True)
+        placements = tuple(Replicate() if type(b) is Partial and a != b else a for a, b in pairs)
+        if placements != now.placements:
+            whole = DTensorSpec(now.mesh, placements, tensor_meta=now.tensor_meta)
+            part, now = of(part, now, whole, **how), whole
+        return of(part, now, then, **how)
+
+    return redistribute_local_tensor
+
+
+PATCHES: Sequence[tuple[Any, str, Callable[[Any], Any]]] = (
+    (_of_operands, "redistribute_local_tensor", _by_whole_values),
+)
