@@ -57,7 +57,9 @@ def test_a_program_on_a_mesh() -> None:
     assert graph.attributes == {"mesh": "2x4 chips; sizes are those of one chip"}
     (exchange,) = (node for node in graph.nodes if node.label == "AllReduceOp")
     assert exchange.attributes["cluster_axis"] == "1"
-    assert graph.data["bytes over a link"] == {exchange.id: 2 * 3 / 4 * 32 * 512 * 2}  # bfloat16, scattered and gathered
+    assert graph.data["bytes over a link"] == {
+        exchange.id: 2 * 3 / 4 * 32 * 512 * 2
+    }  # bfloat16, scattered and gathered
 
 
 def test_a_package_has_the_graphs_of_its_programs(files: Path) -> None:

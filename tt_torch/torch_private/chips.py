@@ -24,7 +24,7 @@ from torch.distributed.tensor import DTensor
 from tt_torch.errors import CollectiveError, ShardingError
 from tt_torch.torch_private.hosts import Hosts, digest
 from tt_torch.torch_private.marks import part_of_graphs
-from tt_torch.torch_private.ops import is_random, schema, written
+from tt_torch.torch_private.ops import HigherOrderOperator, is_random, schema, written
 from tt_torch.torch_private.released import require_values
 from tt_torch.torch_private.tensors import FakeTensor
 from tt_torch.torch_private.trees import tree_leaves, tree_map
@@ -48,6 +48,8 @@ class Chips(LocalTensorMode):
     for all chips.
     """
 
+    supports_higher_order_operators = True  # `while_loop` and others of plain tensors, in a captured graph
+
     def __init__(self, ranks: int, hosts: Hosts | None = None) -> None:
         super().__init__(frozenset(hosts.own) if hosts else ranks)
         self.count, self.hosts = ranks, hosts
@@ -66,6 +68,8 @@ class Chips(LocalTensorMode):
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
+        if isinstance(func, HigherOrderOperator):
+            return func(*args, **(kwargs or {}))
         leaves = tree_leaves((args, kwargs or {}))
         varies = any(isinstance(x, LocalTensor) for x in leaves)
         require_values(func, [x for leaf in leaves for x in (parts_of(leaf) or [leaf])])

@@ -43,7 +43,15 @@ from torch.testing._internal.distributed.fake_pg import (
 )
 
 from tt_torch.errors import CollectiveError, MeshError
-from tt_torch.torch_private import checkpoints, rank_states, result_gradients, sharded_sums, shardings, strided_parts
+from tt_torch.torch_private import (
+    checkpoints,
+    rank_states,
+    result_gradients,
+    sharded_graphs,
+    sharded_sums,
+    shardings,
+    strided_parts,
+)
 from tt_torch.torch_private.chips import (
     EXCHANGES,
     MIXED,
@@ -313,6 +321,7 @@ _PATCHES: Sequence[tuple[Any, str, Callable[[Any], Any]]] = (
     (LocalTensor, "__torch_dispatch__", _exchanged),
     *rank_states.PATCHES,
     *result_gradients.PATCHES,
+    *sharded_graphs.PATCHES,
     *sharded_sums.PATCHES,
     *shardings.PATCHES,
     *strided_parts.PATCHES,

@@ -36,7 +36,7 @@ def becomes_parts(x: torch.Tensor, new: torch.Tensor) -> bool:
     return is_partial and isinstance(new, DTensor) and not all(p.is_replicate() for p in new.placements)
 
 
-# 2.13.0: without it an op in place, or with `out=`, would be an error if it adds a split tensor to a sum over the chips.
+# 2.13.0: without it ops in place, or with `out=`, could not write a split tensor to a sum over the chips.
 def _by_whole_values(of: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
     def redistribute_local_tensor(part: torch.Tensor, now: DTensorSpec, then: DTensorSpec, **how: Any) -> torch.Tensor:
         pairs = zip(now.placements, then.placements, strict=True)
