@@ -114,7 +114,8 @@ def after_write(of: Any) -> Callable[..., Any]:
     def _dispatch_fast_path_python_tail(op_call: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *rest: Any) -> Any:
         result = of(op_call, args, kwargs, *rest)
         if _copies:
-            changed = [x for x in tree_leaves(written(op_call, args, kwargs)) if isinstance(x, DTensor)]
+            leaves = tree_leaves(written(op_call, args, kwargs))
+            changed = [x for x in leaves if isinstance(x, DTensor) and x.numel()]
             for change in (_write_back, _refresh):
                 for x in changed:
                     change(x)

@@ -1,4 +1,4 @@
-"""Values that become parts of a sum over the chips, and writes to such a sum or norm.
+"""Sums, products, norms and largest values over the chips, of which each chip has a part: their casts, and writes.
 
 Importing this module imports torch.distributed.tensor.
 """
@@ -12,6 +12,7 @@ import torch
 from torch.distributed.tensor import DTensor, Partial, Replicate
 from torch.distributed.tensor import _dispatch as _of_operands  # 2.13.0: for PATCHES
 from torch.distributed.tensor._dtensor_spec import DTensorSpec  # 2.13.0: for _by_whole_values
+from torch.distributed.tensor._ops import _tensor_ops as _of_casts  # 2.13.0: for PATCHES
 from torch.distributed.tensor._ops._math_ops import _NormPartial  # 2.13.0: for write
 
 from tt_torch.errors import MeshError
@@ -49,6 +50,19 @@ def _by_whole_values(of: Callable[..., torch.Tensor]) -> Callable[..., torch.Ten
     return redistribute_local_tensor
 
 
+# 2.13.0: without it the smallest of -2 and 0 as uint8 would be 0 instead of 254, and a product of 0 and -1 as a float
+# would be -0.0, if the two are on different chips.
+def _or_of_another_kind(of: Callable[..., bool]) -> Callable[..., bool]:
+    def _partial_needs_reduce_for_dtype_cast(reduction: str, now: torch.dtype, then: torch.dtype | None) -> bool:
+        wraps = then is not None and not then.is_floating_point
+        gets_a_sign = then is not None and then.is_floating_point and not now.is_floating_point
+        of_parts = {"max": wraps, "min": wraps, "product": gets_a_sign}
+        return of(reduction, now, then) or of_parts.get(reduction, False)
+
+    return _partial_needs_reduce_for_dtype_cast
+
+
 PATCHES: Sequence[tuple[Any, str, Callable[[Any], Any]]] = (
     (_of_operands, "redistribute_local_tensor", _by_whole_values),
+    (_of_casts, "_partial_needs_reduce_for_dtype_cast", _or_of_another_kind),
 )
