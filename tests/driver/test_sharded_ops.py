@@ -396,3 +396,17 @@ def test_casts_of_what_all_chips_have_together(compiled):
     given = distribute_tensor(x, init_device_mesh("tt", (4,)), [Shard(0)])
     found = (torch.compile(function, backend="tt") if compiled else function)(given)
     torch.testing.assert_close([*map(whole, found)], [*function(x)])
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_norms_over_chips_with_other_values(compiled):
+    """Each chip has a part of each norm. A sum of parts is no part of the sum of norms, and other values have signs."""
+
+    def function(x):
+        norms = x.norm(dim=0)
+        return norms.sum(), torch.cat([norms, x[0] - 9]), torch.stack([norms, -norms]).sum(0)
+
+    x = torch.arange(32.0).reshape(8, 4)
+    given = distribute_tensor(x, init_device_mesh("tt", (4,)), [Shard(0)])
+    found = (torch.compile(function, backend="tt") if compiled else function)(given)
+    torch.testing.assert_close([*map(whole, found)], [*function(x)])

@@ -12,10 +12,13 @@ import torch
 from torch.distributed.tensor import DTensor, Partial, Replicate
 from torch.distributed.tensor import _dispatch as _of_operands  # 2.13.0: for PATCHES
 from torch.distributed.tensor._dtensor_spec import DTensorSpec  # 2.13.0: for _by_whole_values
+from torch.distributed.tensor._op_schema import OpSchema, OpStrategy  # 2.13.0: for makes_norms, _of_whole_norms
+from torch.distributed.tensor._ops import _math_ops as _of_reductions  # 2.13.0: for PATCHES
 from torch.distributed.tensor._ops import _tensor_ops as _of_casts  # 2.13.0: for PATCHES
 from torch.distributed.tensor._ops._math_ops import _NormPartial  # 2.13.0: for write
 
 from tt_torch.errors import MeshError
+from tt_torch.torch_private.trees import tree_leaves
 
 
 def write(result: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
@@ -35,6 +38,16 @@ def becomes_parts(x: torch.Tensor, new: torch.Tensor) -> bool:
     """Whether a copy of `new` would have to become the parts of a sum or of a norm over the chips, and is not whole."""
     is_partial = isinstance(x, DTensor) and any(p.is_partial() for p in x.placements)
     return is_partial and isinstance(new, DTensor) and not all(p.is_replicate() for p in new.placements)
+
+
+def makes_norms(asked: OpSchema, sent: OpSchema | None) -> bool:
+    """Whether values that are no norm would become parts of a norm over the chips, which loses their signs."""
+    return sent is not None and _norms(sent) > _norms(asked)
+
+
+def _norms(op: OpSchema) -> int:
+    specs = [x for x in tree_leaves(op.args_schema) if isinstance(x, DTensorSpec)]
+    return sum(isinstance(p, _NormPartial) for spec in specs for p in spec.placements)
 
 
 # 2.13.0: without it ops in place, or with `out=`, could not write a split tensor to a sum over the chips.
@@ -62,7 +75,20 @@ def _or_of_another_kind(of: Callable[..., bool]) -> Callable[..., bool]:
     return _partial_needs_reduce_for_dtype_cast
 
 
+# 2.13.0: without it the sum of norms over the chips would be the norm of the chips' sums.
+def _of_whole_norms(of: Callable[..., OpStrategy]) -> Callable[..., OpStrategy]:
+    def common_reduction_strategy(given: OpStrategy, dims: list[int], *options: Any, **named: Any) -> OpStrategy:
+        placements = [p for each in given.strategies for p in each.output_spec.placements]
+        is_sum = named.get("reduction_op", "sum") == "sum"
+        if is_sum and any(isinstance(p, _NormPartial) for p in placements):
+            named["reduction_linear"] = False
+        return of(given, dims, *options, **named)
+
+    return common_reduction_strategy
+
+
 PATCHES: Sequence[tuple[Any, str, Callable[[Any], Any]]] = (
     (_of_operands, "redistribute_local_tensor", _by_whole_values),
+    (_of_reductions, "common_reduction_strategy", _of_whole_norms),
     (_of_casts, "_partial_needs_reduce_for_dtype_cast", _or_of_another_kind),
 )

@@ -35,7 +35,7 @@ from tt_torch.torch_private.sharded_lookups import is_masked, look_up
 from tt_torch.torch_private.sharded_masks import has_mask, of_mask
 from tt_torch.torch_private.sharded_norms import HANDLERS, local
 from tt_torch.torch_private.sharded_random import new_of_a_mesh
-from tt_torch.torch_private.sharded_sums import becomes_parts, write
+from tt_torch.torch_private.sharded_sums import becomes_parts, makes_norms, write
 from tt_torch.torch_private.sharded_wholes import may_be_whole, of_whole_tensors, refuse_size_of_values
 from tt_torch.torch_private.sharded_writes import RESHAPES, apart, in_place, reshaped
 from tt_torch.torch_private.tensors import without_modes
@@ -152,6 +152,8 @@ def _whole_without_rule(of: Any) -> Callable[..., Any]:
             made = of(op_call, args, *given)
             if op_call in VIEWS and not _has_equal_parts(made.output_spec):
                 return _of_a_whole_tensor(given[1].schema)
+            if isinstance(made, OutputSharding) and makes_norms(given[1].schema, made.redistribute_schema):
+                return of_whole_tensors(op_call, args, given[0])
             return look_up(op_call, args, made) if is_masked(op_call, made) else made
         except NotImplementedError:
             if op_call.namespace in OF_MESHES:
