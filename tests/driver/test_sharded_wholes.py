@@ -106,6 +106,7 @@ def test_a_write_after_a_new_shape_is_not_lost() -> None:
 def test_a_write_of_nothing() -> None:
     x = distribute_tensor(torch.zeros(0, 8), init_device_mesh("tt", (2,)), [Shard(0)])
     assert x.floor_divide_(3).shape == (0, 8)
+    assert x.copy_(x.flip(0)).shape == (0, 8)  # the copied values are on all chips
 
 
 @pytest.mark.parametrize("compiled", [False, True])
