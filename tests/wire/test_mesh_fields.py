@@ -93,7 +93,7 @@ def test_collectives(name: str) -> None:
     mapped = jax.shard_map(function, mesh=(mesh := mesh_of(1, 8)), in_specs=(given,), out_specs=made, check_vma=False)
     found, theirs = ours(mapped, mesh, [shape], [given], made), facts((DATA / f"mesh8_{name}.ttnn").read_bytes())
     assert theirs["collectives"]
-    # tt-mlir says of the input of such a function, but not of the one above, that the part of a chip has the whole shape
+    # tt-mlir says of the input of such a function, and not of the one above, that a chip's part has the whole shape.
     assert [x.pop("local_shape") for x in found["inputs"]] == [x["shape"] for x in found["inputs"]]
     assert [x.pop("local_shape") for x in theirs["inputs"]] == [[256, 1024]]
     assert found == theirs

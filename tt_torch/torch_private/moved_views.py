@@ -44,6 +44,10 @@ _copies: set[StorageWeakRef] = set()  # the memory of these views, which their o
 _reshaped = WeakTensorKeyDictionary()  # tensors whose shape, or that of a view of them, has been changed in place
 
 
+def _is_empty(x: torch.Tensor) -> bool:
+    return 0 in x.shape  # the sizes may be symbols, which `numel` refuses
+
+
 def _memory(x: torch.Tensor) -> StorageWeakRef:
     """The memory of a chip's part. A DTensor and a view of it have the same memory, unless the view is a copy."""
     first, *_ = parts_of(x) or [x]
@@ -94,7 +98,7 @@ def of_moved(of: Any) -> Callable[..., Any]:
 
     def _dispatch_get_local_results_slow_path(op_call: Any, args: tuple[Any, ...], op_info: Any) -> Any:
         made = of(op_call, args, op_info)
-        if schema(op_call)._is_view_op() and isinstance(args[0], DTensor) and args[0].numel():
+        if schema(op_call)._is_view_op() and isinstance(args[0], DTensor) and not _is_empty(args[0]):
             source = _memory(args[0]._local_tensor)
             for i, local in enumerate(tree_leaves(made)):
                 if (memory := _memory(local)) != source:
@@ -115,7 +119,7 @@ def after_write(of: Any) -> Callable[..., Any]:
         result = of(op_call, args, kwargs, *rest)
         if _copies:
             leaves = tree_leaves(written(op_call, args, kwargs))
-            changed = [x for x in leaves if isinstance(x, DTensor) and x.numel()]
+            changed = [x for x in leaves if isinstance(x, DTensor) and not _is_empty(x)]
             for change in (_write_back, _refresh):
                 for x in changed:
                     change(x)
@@ -140,8 +144,8 @@ def _write_back(x: DTensor) -> None:
     mesh = root.device_mesh
     whole = root.redistribute(mesh, [Replicate()] * mesh.ndim)
     x._view_func_unsafe(whole).copy_(x)
-    new = torch.empty_like(root)
-    write(whole, new)  # to `root` itself, it would refresh other views that the same op wrote
+    new = write(whole, torch.empty_like(root))  # to `root` itself, it would refresh other views that the op wrote
+    assert isinstance(new, DTensor)
     root._local_tensor.copy_(new._local_tensor)
 
 

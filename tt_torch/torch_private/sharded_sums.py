@@ -24,7 +24,7 @@ from tt_torch.torch_private.trees import tree_leaves
 def write(result: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
     """Gives `x` these values. Only a whole tensor becomes the parts of a sum. Raises MeshError for a norm over the
     chips: its parts are the norms of the chips, which add up to no negative number."""
-    if not x.numel():  # PyTorch refuses the copy if the results without elements are on all chips
+    if 0 in x.shape:  # PyTorch refuses the copy if the results without elements are on all chips
         return x
     if isinstance(x, DTensor) and any(isinstance(p, _NormPartial) for p in x.placements):
         advice = "redistribute it to [Replicate()] before, or compute another tensor"

@@ -183,7 +183,7 @@ def _without_its_rule(op: OpOverload, args: Any, kwargs: Any, asked: OpSchema) -
         return _of_equal_parts(asked)
     if op is aten.transpose.int and not args[0].dim():
         return aten.alias.default(args[0])
-    if op is aten.copy_.default and (not args[0].numel() or becomes_parts(*args[:2])):
+    if op is aten.copy_.default and (0 in args[0].shape or becomes_parts(*args[:2])):
         return write(args[1], args[0])
     if op.namespace in OF_MESHES or not may_be_whole(op, args, kwargs):
         return None
