@@ -65,9 +65,8 @@ def _run(program: Sequence[str], output: Path, as_json: bool) -> None:
         check_program(program)
         command = [sys.executable, *program]
     try:
-        files = recorded(command, output, sys.stderr.fileno() if as_json else None)
-    except OSError as error:
-        raise typer.BadParameter(str(error), param_hint="--output") from None
+        with one_line_errors():
+            files = recorded(command, output, sys.stderr.fileno() if as_json else None)
     except subprocess.CalledProcessError as failed:
         print(f"error: the program ended with status {failed.returncode}", file=sys.stderr)
         raise typer.Exit(1) from None
