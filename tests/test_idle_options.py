@@ -45,8 +45,8 @@ WITHOUT: dict[str, dict[str, Any]] = {  # by default, the other option does not 
 # These act by themselves, are an error where they cannot act, or name what others write.
 OTHERS = """compile_depth enable_consteval optimization_level enable_optimizer optimizer_overrides op_model
 compare_weights dtype weight_dtype activation_dtype math_fidelity fp32_dest_acc_en precision fallback buckets device_map
-arch system_desc device enable_trace mesh_shape automatic_parallelization schema compiler tt_mlir_options cache_size
-verify_ir ir_log_level save_mlir save_binary profile_ops model_name repro_dir model_group""".split()
+kv_cache_dtype arch system_desc device enable_trace mesh_shape automatic_parallelization schema compiler tt_mlir_options
+cache_size verify_ir ir_log_level save_mlir save_binary profile_ops model_name repro_dir model_group""".split()
 
 
 @pytest.fixture(autouse=True)

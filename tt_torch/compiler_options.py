@@ -116,6 +116,13 @@ class CompilerOptions:
         "library has all of them for it: [quantization.md](quantization.md#activations)",
         "TT_TORCH_ACTIVATION_DTYPE",
     )
+    kv_cache_dtype: str | None = option(
+        ACTIVATION_DTYPE,
+        None,
+        "device type of bfloat16 caches of keys and values that a program updates in place: "
+        "[quantization.md](quantization.md#caches)",
+        "TT_TORCH_KV_CACHE_DTYPE",
+    )
     math_fidelity: str = option(
         MATH_FIDELITY,
         "hifi4",

@@ -168,6 +168,33 @@ def test_layers(name, options, device, failures):
     assert failures(device, [binary]) == []
 
 
+class Cached(nn.Module):
+    """Attention to a cache in bfloat16, of which `length` positions are written."""
+
+    def __init__(self, length: int) -> None:
+        super().__init__()
+        self.length = length
+        self.register_buffer("cache", torch.zeros(2, 4, 64, 32, dtype=torch.bfloat16))
+
+    def forward(self, new, position):
+        if self.length > 1:
+            self.cache[:, :, : self.length] = new
+        else:
+            self.cache.index_copy_(2, position, new)
+        return nn.functional.scaled_dot_product_attention(new, self.cache, self.cache)
+
+
+@pytest.mark.parametrize("device", ARCHS)
+@pytest.mark.parametrize("level", [0, 2])
+@pytest.mark.parametrize("length", [1, 32, 64])
+def test_caches_of_block_floats(length, level, device, failures):
+    config = CompilerConfig(arch=ARCHS[device], kv_cache_dtype="bfp8_b", optimization_level=level)
+    args = (torch.zeros(2, 4, length, 32, dtype=torch.bfloat16), torch.tensor([3]))
+    with torch.no_grad():
+        made = tt_torch.compile_model(Cached(length).eval(), args, config)
+    assert failures(device, [made.binary]) == []
+
+
 @pytest.mark.parametrize("device", ARCHS)
 @pytest.mark.parametrize("first", range(0, 600, 100))
 def test_optimized(first, device, checkers, monkeypatch):

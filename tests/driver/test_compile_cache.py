@@ -33,6 +33,7 @@ OTHER_VALUES: dict[str, Any] = {
     "dtype": "bf16",
     "weight_dtype": "bfp8_b",
     "activation_dtype": "bfp8_b",
+    "kv_cache_dtype": "bfp8_b",
     "math_fidelity": "lofi",
     "optimization_level": 1,
     "op_model": "ttnn",

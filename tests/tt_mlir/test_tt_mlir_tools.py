@@ -163,6 +163,7 @@ def test_the_device_of_the_library_makes_its_own_recording():
     [
         {"dtype": "bf16"},
         {"activation_dtype": "bfp8_b"},
+        {"kv_cache_dtype": "bfp8_b"},
         {"schema": "433d79f9"},
         {"consteval_parameters": False},
         {"tt_mlir_options": {"backend": "x"}},

@@ -212,8 +212,8 @@ def write_script(part: Part, bisector: Bisector, config: CompilerConfig) -> Path
 
 def _options(config: CompilerConfig) -> str:
     names = (
-        "dtype", "weight_dtype", "activation_dtype", "fallback", "arch", "enable_consteval", "consteval_parameters",
-        "enable_optimizer", "optimization_level", "math_fidelity", "fp32_dest_acc_en",
+        "dtype", "weight_dtype", "activation_dtype", "kv_cache_dtype", "fallback", "arch", "enable_consteval",
+        "consteval_parameters", "enable_optimizer", "optimization_level", "math_fidelity", "fp32_dest_acc_en",
     )  # fmt: skip
     return ", ".join(f"{name}={getattr(config, name)!r}" for name in names)
 

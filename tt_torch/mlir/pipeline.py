@@ -47,11 +47,11 @@ from tt_torch.mlir.ttnn import from_ttir, legality
 from tt_torch.mlir.ttnn.optimizer import op_model
 from tt_torch.mlir.ttnn.optimizer.overriding import mark
 from tt_torch.mlir.ttnn.optimizer.placement import optimize
-from tt_torch.mlir.ttnn.passes.activations import narrow_activations
 from tt_torch.mlir.ttnn.passes.compute_config import set_compute_config
 from tt_torch.mlir.ttnn.passes.const_eval import hoist_const_eval
 from tt_torch.mlir.ttnn.passes.deallocate import deallocate
 from tt_torch.mlir.ttnn.passes.layouts import assign_layouts
+from tt_torch.mlir.ttnn.passes.narrow_types import narrow_activations, narrow_caches
 from tt_torch.mlir.ttnn.passes.prepare_convolutions import prepare_convolutions
 from tt_torch.mlir.ttnn.passes.trace import record
 from tt_torch.mlir.ttnn.passes.workarounds import apply_workarounds
@@ -93,6 +93,7 @@ TO_TTNN: list[Step] = [
     ("workarounds", lambda m, c: apply_workarounds(m)),
     ("prepare-convolutions", lambda m, c: prepare_convolutions(m, Precision(m, c))),
     ("layouts", lambda m, c: assign_layouts(m, Precision(m, c))),
+    ("caches", lambda m, c: narrow_caches(m, c.kv_cache_dtype)),
     ("activations", lambda m, c: narrow_activations(m, Precision(m, c))),
     ("compute-config", lambda m, c: set_compute_config(m, Precision(m, c))),
     ("ttnn-cse", lambda m, c: run_native(m, "cse")),

@@ -24,9 +24,9 @@ def snapshot(module: ir.Module) -> bytes:
 
 # The options that steps read. An option that differs from its default becomes an environment variable of the command.
 OPTIONS = (
-    "dtype", "weight_dtype", "activation_dtype", "arch", "system_desc", "enable_consteval", "consteval_parameters",
-    "enable_optimizer", "optimization_level", "math_fidelity", "fp32_dest_acc_en", "precision", "enable_trace",
-    "optimizer_overrides",
+    "dtype", "weight_dtype", "activation_dtype", "kv_cache_dtype", "arch", "system_desc", "enable_consteval",
+    "consteval_parameters", "enable_optimizer", "optimization_level", "math_fidelity", "fp32_dest_acc_en", "precision",
+    "enable_trace", "optimizer_overrides",
 )  # fmt: skip
 
 

@@ -18,16 +18,17 @@ Native: TypeAlias = Any  # an object of the C++ library, whose classes have no t
 
 Make: TypeAlias = Callable[[_runtime.TensorSpec, torch.Tensor, str], Native]
 # The dtypes whose memory is the same on the host and on the emulated device.
+_TYPES = _runtime.DataType
 SHARED = {
-    torch.float32: _runtime.DataType.Float32, torch.bfloat16: _runtime.DataType.BFloat16,
-    torch.int32: _runtime.DataType.Int32, torch.uint8: _runtime.DataType.UInt8,
+    torch.float32: (_TYPES.Float32,), torch.int32: (_TYPES.Int32,), torch.uint8: (_TYPES.UInt8,),
+    torch.bfloat16: (_TYPES.BFloat16, _TYPES.BFP_BFloat8),
 }  # fmt: skip
 
 
 def can_be_state(tensor: torch.Tensor, spec: _runtime.TensorSpec) -> bool:
     """Whether the device can update the tensor in its own memory, as an input with this `spec`."""
     plain = isinstance(tensor, torch.Tensor) and tensor.is_contiguous() and not tensor.is_neg()
-    return plain and SHARED.get(tensor.dtype) == spec.dtype and list(tensor.shape) == spec.shape
+    return plain and spec.dtype in SHARED.get(tensor.dtype, ()) and list(tensor.shape) == spec.shape
 
 
 def is_negated(tensor: object, position: int) -> bool:

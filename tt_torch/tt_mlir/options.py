@@ -21,8 +21,9 @@ def check(config: CompilerConfig) -> None:
     """Raises ConfigError for options that tt-mlir does not have."""
     if config.dtype is not None:
         raise ConfigError("dtype", config.dtype, 'None with compiler="tt-mlir", which has no such option')
-    if config.activation_dtype is not None:
-        raise ConfigError("activation_dtype", config.activation_dtype, 'None with compiler="tt-mlir", which lacks it')
+    for name in ("activation_dtype", "kv_cache_dtype"):
+        if getattr(config, name) is not None:
+            raise ConfigError(name, getattr(config, name), 'None with compiler="tt-mlir"')
     for name in ("precision", "optimizer_overrides"):
         if given := getattr(config, name):
             raise ConfigError(name, dict(given), '{} with compiler="tt-mlir"; `tt_mlir_options` has its own options')

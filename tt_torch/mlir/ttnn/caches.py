@@ -15,11 +15,14 @@ NUMBERS = ("update_index", "page_table", "batch_idx_tensor", "cur_pos_tensor")
 def unfit_update(op: ir.Operation) -> str:
     """The reason why a write to a cache is not accepted; empty if it is.
 
-    Fills write whole tiles: the rows after the last position in a tile would be lost.
+    Fills write whole tiles: the rows after the last position in a tile would be lost. They take entries of the cache's
+    type, and updates round bfloat16 to block floats.
     """
     cache, new = op.operands[0], op.operands[1]
-    if layout_of(cache).dtype != layout_of(new).dtype:
-        return f"entries of {layout_of(new).dtype} for a cache of {layout_of(cache).dtype}"
+    types = (layout_of(cache).dtype, layout_of(new).dtype)
+    rounds = types == ("BFP_BFloat8", "BFloat16") and "fill" not in op.name
+    if not rounds and (types[0] != types[1] or (types[1] == "BFP_BFloat8" and "fill" not in op.name)):
+        return f"entries of {types[1]} for a cache of {types[0]}"
     size, length = shape(cache)[2], shape(new)[2]
     if op.name.startswith("ttnn.paged") and size % TILE:
         return f"pages of {size} positions"
@@ -35,6 +38,8 @@ def unfit_update(op: ir.Operation) -> str:
 def unfit_attention(op: ir.Operation) -> str:
     """The reason why attention to pages is not accepted; empty if it is."""
     query, key = shape(op.operands[0]), shape(op.operands[1])
+    if layout_of(op.operands[0]).dtype != "BFloat16":
+        return "queries of block floats"
     if query[3] % TILE or key[2] % TILE:
         return f"heads of {query[3]} and pages of {key[2]} positions"
     return _numbers(op) if ods.operand(op, "attention_mask") is None else "a mask"
