@@ -20,7 +20,7 @@ from tt_torch.mlir import pipeline
 from tt_torch.mlir.context import make_context
 from tt_torch.mlir.rules import Builder
 from tt_torch.mlir.ttnn.layout import Layout, memory_config, tiles, with_layout
-from tt_torch.mlir.ttnn.optimizer.buffers import sharded_norm
+from tt_torch.mlir.ttnn.optimizer.buffers import sharded_norm, softmax
 from tt_torch.mlir.ttnn.optimizer.choice import Choice, seconds
 from tt_torch.mlir.ttnn.optimizer.convolutions import halo
 from tt_torch.mlir.ttnn.optimizer.cores import cores_of, even, shares
@@ -146,10 +146,10 @@ def test_copies_of_ops_that_move_tiles_are_counted(name, copies, monkeypatch):
 
 
 @contextlib.contextmanager
-def op_of(name, layout, given, missing=0, **attributes):
-    """An op whose first `given` operands are one tile in this layout. `missing` optional ones come after them."""
+def op_of(name, layout, given, missing=0, width=32, **attributes):
+    """An op whose first `given` operands are a row of tiles in this layout. `missing` optional ones come after them."""
     with make_context(), ir.Location.unknown():
-        kind = with_layout([32, 32], layout)
+        kind = with_layout([32, width], layout)
         module = ir.Module.parse(f"func.func @main(%x: {kind}) {{ return }}")
         block = module.body.operations[0].regions[0].blocks[0]
         operands = [block.arguments[0]] * given + [None] * missing
@@ -175,6 +175,16 @@ def test_buffers_of_a_norm_in_parts_are_those_of_the_library(name, dtype, weight
     missing = {"rms_norm": 1, "layer_norm": 2}[name] - weights
     with op_of(name, Layout(dtype), 1 + weights, missing, epsilon=1e-5) as op:
         assert sharded_norm(op, part, across) == measured
+
+
+# The width of the rows, their type, and the bytes that graph captures of ttnn 0.81.1 have.
+SOFTMAXES = [(1665, "Float32", 542720), (1696, "Float32", 509952), (160, "Float32", 116736), (319, "BFloat16", 147456)]
+
+
+@pytest.mark.parametrize(("width", "dtype", "measured"), SOFTMAXES)
+def test_buffers_of_a_softmax_are_those_of_the_library(width, dtype, measured):
+    with op_of("softmax", Layout(dtype), 1, width=width, dimension=1, numeric_stable=True) as op:
+        assert measured <= softmax(op, cores_of(system_desc("wormhole_b0"))) <= 1.25 * measured
 
 
 @pytest.mark.parametrize(("fidelity", "passes"), [("LoFi", 1), ("HiFi2", 2), ("HiFi4", 4), ("", 4)])
