@@ -149,3 +149,21 @@ def overridden(model: nn.Module, rng: random.Random) -> dict[str, dict[str, str]
         if rng.random() < 0.5:
             del texts["override_output_layout"]
     return {name: texts}
+
+
+def of_few_rows(seed: int) -> tuple[nn.Module, torch.Tensor, random.Random]:
+    """A model for at most 32 rows, whose layers mostly have no bias, its input, and the generator for more choices."""
+    rng = random.Random(seed)
+    torch.manual_seed(seed)
+    width = rng.choice(WIDTHS[1:-1])
+    x = torch.randn(*rng.choice([(), (1,), (1, 1)]), rng.randint(1, 32), width)
+    steps = list[nn.Module | str]()
+    for _ in range(rng.randint(2, 6)):
+        kind = rng.choice(["linear"] * 5 + ["norm", "residual", "relu", "silu", "gate", "gelu", "softmax", "halves"])
+        if kind == "linear":
+            wider = rng.choice([width, *WIDTHS, rng.randint(1, 2000), 11008])
+            steps.append(nn.Linear(width, wider, bias=rng.random() < 0.2))
+            width = wider
+        else:
+            steps.append(nn.RMSNorm(width) if kind == "norm" else kind)
+    return Drawn(steps).eval(), x, rng

@@ -94,6 +94,7 @@ VARIABLES = [
     ("TT_TORCH_CONSTEVAL", "0", "enable_consteval", False),
     ("TT_TORCH_OPTIMIZER", "on", "enable_optimizer", True),
     ("TT_TORCH_OPTIMIZATION_LEVEL", "1", "optimization_level", 1),
+    ("TT_TORCH_DRAM_SHARDED_MATMUL", "1", "enable_dram_sharded_matmul", True),
     ("TT_TORCH_OP_MODEL", "ttnn", "op_model", "ttnn"),
     ("TT_TORCH_DTYPE", "none", "dtype", None),
     ("TT_TORCH_WEIGHT_DTYPE", "bfp8_b", "weight_dtype", "bfp8_b"),

@@ -29,6 +29,7 @@ ROWS: list[tuple[str, Any, dict[str, Any]]] = [
     ("required_pcc", 0.9, {"compile_depth": CompileDepth.EXECUTE_OP_BY_OP}),
     ("results_path", "a", {"enable_intermediate_verification": True}),
     ("consteval_parameters", False, {"enable_consteval": True}),
+    ("enable_dram_sharded_matmul", True, {"optimization_level": 2}),
     ("output_mlir_dir", "a", {"save_mlir": ["TTIR"]}),
     ("output_binary_dir", "a", {"save_binary": True}),
     ("trace_region_size", 4096, {"enable_trace": True, "device": "ttnn"}),

@@ -91,6 +91,13 @@ class CompilerOptions:
         "installs",
         "TT_TORCH_OP_MODEL",
     )
+    enable_dram_sharded_matmul: bool = option(
+        kinds.boolean(),
+        False,
+        "let the optimizer of level 2 split the weights of products of at most 32 rows over the banks of DRAM, where "
+        "it computes that this is faster: [optimizer.md](optimizer.md#weights-in-the-banks-of-dram)",
+        "TT_TORCH_DRAM_SHARDED_MATMUL",
+    )
     compare_weights: bool = option(
         kinds.boolean(),
         False,

@@ -139,6 +139,11 @@ class CompilerConfig(OldMethods, Checked, CompilerOptions):
         return self.enable_trace and self.device == "emulated"
 
     @property
+    def splits_weights(self) -> bool:
+        """Whether the optimizer may split weights over the banks of DRAM, which must then happen once."""
+        return self.enable_dram_sharded_matmul and self.enable_consteval and self.consteval_parameters
+
+    @property
     def file_stem(self) -> str:
         """`model_name` as a file name: "org/model v2" becomes "org_model_v2"."""
         return re.sub(r"[^\w.-]+", "_", self.model_name).strip("._") or "model"

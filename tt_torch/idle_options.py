@@ -59,6 +59,11 @@ NEEDS = (
         "enable_intermediate_verification, or a compile_depth that is op by op",
     ),
     Need(("consteval_parameters",), lambda c: c.enable_consteval, "enable_consteval"),
+    Need(
+        ("enable_dram_sharded_matmul",),
+        lambda c: c.level == 2 and c.enable_consteval and c.consteval_parameters,
+        "optimization_level 2, enable_consteval and consteval_parameters",
+    ),
     Need(("output_mlir_dir",), lambda c: bool(c.save_mlir), "save_mlir"),
     Need(("output_binary_dir",), lambda c: c.save_binary, "save_binary"),
     Need(("trace_region_size",), lambda c: c.enable_trace and c.device == "ttnn", 'enable_trace and device="ttnn"'),

@@ -5,13 +5,14 @@ This takes minutes on two cores, so it has a marker of its own: `pytest -m confo
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
 import pytest
 import torch
-from layered import drawn, overridden
+from layered import drawn, of_few_rows, overridden
 from op_rows import Row, draw
 from op_table import FAMILIES
 from row_programs import Programs, together
@@ -24,6 +25,7 @@ from tt_torch.driver.backend import compile_captured
 from tt_torch.driver.observer import Observer
 from tt_torch.errors import OverrideError
 from tt_torch.mlir import pipeline
+from tt_torch.wire import chips
 
 pytestmark = [
     *(pytest.mark.conformance, pytest.mark.needs_ttnn),
@@ -209,6 +211,26 @@ def test_optimized(first, device, checkers, monkeypatch):
         report = checkers(device).check(tt_torch.compile_model(model, (x,), config).binary)
         assert [(seed, v.op, v.differences) for v in report.failures] == []
         assert report.peaks["main"]["core"] <= counted[-1], seed
+
+
+@pytest.mark.parametrize("device", ARCHS)
+@pytest.mark.parametrize("first", [0, 100])
+def test_weights_in_banks(first, device, checkers, monkeypatch):
+    """The same for models of few rows, on chips on which it would pay to read every weight from the banks of DRAM."""
+    counted, optimize, products = [], pipeline.optimize, 0
+    monkeypatch.setattr(pipeline, "optimize", lambda *arguments: counted.append(optimize(*arguments)))
+    for arch, chip in chips.CHIPS.items():
+        monkeypatch.setitem(chips.CHIPS, arch, dataclasses.replace(chip, bank=1e12, row=0.05))
+    for seed in range(first, first + 20):
+        model, x, rng = of_few_rows(seed)
+        dtype, weights = rng.choice([None, "bf16", "bf16"]), rng.choice([None, None, "bfp8_b", "bfp4_b"])
+        config = CompilerConfig(dtype=dtype, weight_dtype=weights, arch=ARCHS[device], optimization_level=2)
+        config.enable_dram_sharded_matmul = True
+        report = checkers(device).check(tt_torch.compile_model(model, (x,), config).binary)
+        assert [(seed, v.op, v.differences) for v in report.failures] == []
+        assert report.peaks["main"]["core"] <= counted[-1], seed
+        products += sum("DRAMSharded" in v.code for v in report.verdicts)
+    assert products >= 5
 
 
 @pytest.mark.parametrize("device", ARCHS)

@@ -133,6 +133,19 @@ def test_what_cannot_be_rendered():
         ),
         (
             "program_config",
+            {
+                "MatmulMultiCoreReuseMultiCastDRAMShardedProgramConfig": {
+                    "in0_block_w": 8,
+                    "per_core_m": 1,
+                    "per_core_n": 2,
+                    "fused_activation": {"op_type": "Silu", "params": []},
+                }
+            },
+            "ttnn.MatmulMultiCoreReuseMultiCastDRAMShardedProgramConfig(in0_block_w=8, per_core_M=1, per_core_N=2, "
+            "fused_activation=ttnn.UnaryWithParam(ttnn.UnaryOpType.SILU))",
+        ),
+        (
+            "program_config",
             {"MatmulMultiCoreReuseMultiCastProgramConfig": {"per_core_n": 2}},
             "ttnn.MatmulMultiCoreReuseMultiCastProgramConfig(per_core_N=2, fused_activation=None)",
         ),

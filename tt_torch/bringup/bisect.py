@@ -214,6 +214,7 @@ def _options(config: CompilerConfig) -> str:
     names = (
         "dtype", "weight_dtype", "activation_dtype", "kv_cache_dtype", "fallback", "arch", "enable_consteval",
         "consteval_parameters", "enable_optimizer", "optimization_level", "math_fidelity", "fp32_dest_acc_en",
+        "enable_dram_sharded_matmul",
     )  # fmt: skip
     return ", ".join(f"{name}={getattr(config, name)!r}" for name in names)
 

@@ -70,7 +70,8 @@ Step = tuple[str, Callable[[ir.Module, CompilerConfig], object]]
 
 def _optimize(module: ir.Module, config: CompilerConfig) -> None:
     with op_model.chosen(config) as questions:
-        optimize(module, system(config.arch, config.system_desc), config.level, questions)
+        chip = system(config.arch, config.system_desc)
+        optimize(module, chip, config.level, questions, None, config.splits_weights)
 
 
 TO_STABLEHLO: list[Step] = [

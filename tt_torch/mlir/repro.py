@@ -26,7 +26,7 @@ def snapshot(module: ir.Module) -> bytes:
 OPTIONS = (
     "dtype", "weight_dtype", "activation_dtype", "kv_cache_dtype", "arch", "system_desc", "enable_consteval",
     "consteval_parameters", "enable_optimizer", "optimization_level", "math_fidelity", "fp32_dest_acc_en", "precision",
-    "enable_trace", "optimizer_overrides",
+    "enable_trace", "optimizer_overrides", "enable_dram_sharded_matmul",
 )  # fmt: skip
 
 

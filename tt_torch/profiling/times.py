@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from tt_torch.profiling.work import (
     CONVOLUTIONS,
+    PRODUCTS,
     Product,
     adds_apart,
     cycles_per_element,
@@ -65,7 +66,21 @@ def full(op: Op, chip: Chip, fidelity: str, flops: int, dram: int, links: float)
     arithmetic = _product(op, found, chip, fidelity) if found else _other(op, chip, fidelity, flops)
     launch = kernels(op) * (GAP + KERNEL) + (chip.first if found and factors(op)[0].place == "DRAM" else 0.0)
     network = max(_pages(op, chip), _multicast(op, found, chip) if found else 0.0)
-    return Times(arithmetic, dram / (chip.dram * chip.reached), _l1(op, chip), network, links, launch)
+    return Times(arithmetic, dram / _rate(op, found, chip), _l1(op, chip), network, links, launch)
+
+
+def _rate(op: Op, found: Product | None, chip: Chip) -> float:
+    """The bytes of DRAM per second of an op. A product of one row of tiles reads its weight more slowly than others."""
+    if not found or op.name not in PRODUCTS or found.batch * found.rows > 1 or factors(op)[1].place != "DRAM":
+        return chip.dram * chip.reached
+    parts = _banks(op)
+    return chip.bank * parts if parts else chip.dram * chip.row
+
+
+def _banks(op: Op) -> int:
+    """The number of banks of DRAM that have a part of the right operand; 0 if it is not split over them."""
+    right = factors(op)[1]
+    return math.prod(right.grid) if right.grid and right.place == "DRAM" else 0
 
 
 def kernels(op: Op) -> int:
@@ -85,16 +100,19 @@ def kernels(op: Op) -> int:
 def _product(op: Op, found: Product, chip: Chip, fidelity: str) -> float:
     """The busiest core computes whole tiles, one step along the inner dimension after the other. The tiles of a step
     that come from other cores or from DRAM take at least `step`. This time overlaps with arithmetic in part."""
-    tiles = found.batch * math.prod(_split(found, chip))
+    tiles = found.batch * math.prod(_split(op, found, chip))
     left, right = factors(op)
     cycles = PASSES[fidelity] * PASS_CYCLES + chip.unpack * physical_bytes(right.dtype, True, (TILE, TILE))
     return found.inner * math.hypot(tiles * cycles / chip.clock, 0.0 if left.grid else chip.step)
 
 
-def _split(found: Product, chip: Chip) -> tuple[int, int]:
+def _split(op: Op, found: Product, chip: Chip) -> tuple[int, int]:
     """The rows and columns of tiles of the result on the busiest core. The cores share the result in blocks, or in
-    columns or rows alone: the form that gives this core the fewest tiles is chosen."""
+    columns or rows alone: the form that gives this core the fewest tiles is chosen. If banks of DRAM have parts of the
+    right operand, one core computes the columns of each part."""
     rows, columns = found.rows, found.columns
+    if parts := _banks(op):
+        return rows, math.ceil(columns / parts)
     blocks = math.ceil(rows / chip.rows), math.ceil(columns / chip.columns)
     forms = [blocks, (rows, math.ceil(columns / chip.cores)), (math.ceil(rows / chip.cores), columns)]
     return min(forms, key=lambda form: (math.prod(form), max(form)))
@@ -139,6 +157,6 @@ def _multicast(op: Op, found: Product, chip: Chip) -> float:
     """Each core gets the rows and the columns of tiles that it multiplies, each over one of the two networks. The cores
     of a convolution have their pixels already, and get only filters."""
     sizes = [physical_bytes(t.dtype, True, (TILE, TILE)) for t in factors(op)]
-    rows, columns = (count * size for count, size in zip(_split(found, chip), sizes, strict=True))
+    rows, columns = (count * size for count, size in zip(_split(op, found, chip), sizes, strict=True))
     received = columns if op.name in CONVOLUTIONS else max(rows, columns)
     return found.batch * found.inner * received / chip.noc

@@ -75,7 +75,8 @@ def _decided(source: str | bytes, config: CompilerConfig) -> list[Decision]:
     pipeline.run_steps(module, takewhile(lambda step: step[0] != "optimize", steps), config, pipeline.Timings())
     made: list[Decision] = []
     with op_model.chosen(config) as questions:
-        optimize(module, system(config.arch, config.system_desc), config.level, questions, made)
+        chip = system(config.arch, config.system_desc)
+        optimize(module, chip, config.level, questions, made, config.splits_weights)
     return made
 
 

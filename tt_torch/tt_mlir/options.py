@@ -29,6 +29,8 @@ def check(config: CompilerConfig) -> None:
             raise ConfigError(name, dict(given), '{} with compiler="tt-mlir"; `tt_mlir_options` has its own options')
     if config.op_model != type(config).op_model:
         raise ConfigError("op_model", config.op_model, 'its default with compiler="tt-mlir", which has its own')
+    if config.enable_dram_sharded_matmul:
+        raise ConfigError("enable_dram_sharded_matmul", True, 'False with compiler="tt-mlir", which has no such option')
     if config.enable_consteval and not config.consteval_parameters:
         raise ConfigError("consteval_parameters", False, 'True with compiler="tt-mlir", which has no such option')
     if config.schema != type(config).schema:

@@ -24,9 +24,11 @@ DISPATCH = 16e-6  # seconds in which the host starts one op that is not part of 
 class Chip:
     """A chip with `rows` x `columns` cores. Rates are bytes per second.
 
-    The data sheet gives `dram`, and `reached` is the share of it that was measured. One core reads its own L1 at the
-    rate `l1`, and sends over the network between cores at the rate `noc`. Two chips that are neighbours in a mesh send
-    at the rate `link` in each direction.
+    The data sheet gives `dram`, and `reached` is the share of it that was measured. A product of one row of tiles
+    reaches only the share `row` if the pages of its weight lie on all banks in turn. If the banks have parts of the
+    weight, one core reads each part at the rate `bank`. One core reads its own L1 at the rate `l1`, and sends over the
+    network between cores at the rate `noc`. Two chips that are neighbours in a mesh send at the rate `link` in each
+    direction.
 
     A product of two tiles takes `unpack` cycles more for each byte of a tile of the operands. Each step of one tile
     along the inner dimension takes at least `step` seconds. The first tiles arrive after `first` seconds.
@@ -37,6 +39,8 @@ class Chip:
     clock: float  # Hz
     dram: float
     reached: float
+    row: float
+    bank: float
     l1: float
     noc: float
     link: float
@@ -52,11 +56,11 @@ class Chip:
 # By the wire's name of the architecture.
 CHIPS = {
     "Wormhole_b0": Chip(
-        rows=8, columns=8, clock=1.0e9, dram=288e9, reached=0.92, l1=64e9, noc=32e9, link=25e9,
-        unpack=0.0082, step=0.063e-6, first=5.5e-6,
+        rows=8, columns=8, clock=1.0e9, dram=288e9, reached=0.92, row=0.61, bank=20.8e9,
+        l1=64e9, noc=32e9, link=25e9, unpack=0.0082, step=0.063e-6, first=5.5e-6,
     ),
     "Blackhole": Chip(
-        rows=10, columns=13, clock=1.35e9, dram=512e9, reached=0.98, l1=86.4e9, noc=86.4e9, link=100e9,
-        unpack=0.0026, step=0.22e-6, first=5.2e-6,
+        rows=10, columns=13, clock=1.35e9, dram=512e9, reached=0.98, row=0.78, bank=35.2e9,
+        l1=86.4e9, noc=86.4e9, link=100e9, unpack=0.0026, step=0.22e-6, first=5.2e-6,
     ),
 }  # fmt: skip

@@ -86,3 +86,38 @@ func.func @main(%x: tensor<64x64xbf16, #blocks>, %w: tensor<64x64xbf16, #dram>, 
   %1 = "ttnn.linear"(%x, %w, %c) {transpose_a = false, transpose_b = false, matmul_program_config = {MatmulMultiCoreReuseMultiCastProgramConfig = {in0_block_w = 1 : i64}}, operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<64x64xbf16, #blocks>, tensor<64x64xbf16, #dram>, tensor<1x64xbf16, #blocks>) -> tensor<64x64xbf16, #blocks> loc("illegal")
   return %1 : tensor<64x64xbf16, #blocks>
 }
+
+// -----
+
+// Refused: two rows of tiles times a weight in parts in the banks of DRAM. One row is taken.
+// CHECK: at loc("illegal")
+// CHECK-NEXT: ttnn.matmul, and ttnn {{.*}} does not take operands and a result that are WidthSharded
+#columns = #ttnn.layout<"BFloat16", "Tile", "L1", "WidthSharded", array<i64: 1, 2>>
+#banks = #ttnn.layout<"BFloat16", "Tile", "DRAM", "WidthSharded", array<i64: 1, 2>>
+func.func @main(%x: tensor<32x64xbf16, #columns>, %y: tensor<64x64xbf16, #columns>, %w: tensor<64x64xbf16, #banks>) -> tensor<64x64xbf16, #columns> {
+  %0 = "ttnn.matmul"(%x, %w) {transpose_a = false, transpose_b = false, matmul_program_config = {MatmulMultiCoreReuseMultiCastDRAMShardedProgramConfig = {in0_block_w = 1, per_core_m = 1, per_core_n = 1}}} : (tensor<32x64xbf16, #columns>, tensor<64x64xbf16, #banks>) -> tensor<32x64xbf16, #columns>
+  %1 = "ttnn.matmul"(%y, %w) {transpose_a = false, transpose_b = false, matmul_program_config = {MatmulMultiCoreReuseMultiCastDRAMShardedProgramConfig = {in0_block_w = 1, per_core_m = 2, per_core_n = 1}}} : (tensor<64x64xbf16, #columns>, tensor<64x64xbf16, #banks>) -> tensor<64x64xbf16, #columns> loc("illegal")
+  return %1 : tensor<64x64xbf16, #columns>
+}
+
+// -----
+
+// Refused: such a weight, transposed.
+// CHECK: ttnn.matmul, and ttnn {{.*}} does not take operands and a result that are WidthSharded
+#columns = #ttnn.layout<"BFloat16", "Tile", "L1", "WidthSharded", array<i64: 1, 2>>
+#banks = #ttnn.layout<"BFloat16", "Tile", "DRAM", "WidthSharded", array<i64: 1, 2>>
+func.func @main(%x: tensor<32x64xbf16, #columns>, %w: tensor<64x64xbf16, #banks>) -> tensor<32x64xbf16, #columns> {
+  %0 = "ttnn.matmul"(%x, %w) {transpose_a = false, transpose_b = true, matmul_program_config = {MatmulMultiCoreReuseMultiCastDRAMShardedProgramConfig = {in0_block_w = 1, per_core_m = 1, per_core_n = 1}}} : (tensor<32x64xbf16, #columns>, tensor<64x64xbf16, #banks>) -> tensor<32x64xbf16, #columns>
+  return %0 : tensor<32x64xbf16, #columns>
+}
+
+// -----
+
+// Refused: such a weight beside the configuration of another kernel.
+// CHECK: ttnn.matmul, and ttnn {{.*}} does not take operands and a result that are WidthSharded
+#columns = #ttnn.layout<"BFloat16", "Tile", "L1", "WidthSharded", array<i64: 1, 2>>
+#banks = #ttnn.layout<"BFloat16", "Tile", "DRAM", "WidthSharded", array<i64: 1, 2>>
+func.func @main(%x: tensor<32x64xbf16, #columns>, %w: tensor<64x64xbf16, #banks>) -> tensor<32x64xbf16, #columns> {
+  %0 = "ttnn.matmul"(%x, %w) {transpose_a = false, transpose_b = false, matmul_program_config = {MatmulMultiCoreReuseMultiCast1DProgramConfig = {in0_block_w = 1, per_core_m = 1, per_core_n = 1}}} : (tensor<32x64xbf16, #columns>, tensor<64x64xbf16, #banks>) -> tensor<32x64xbf16, #columns>
+  return %0 : tensor<32x64xbf16, #columns>
+}

@@ -22,7 +22,8 @@ class Layout:
     """Data type (wire name), page layout (tile or row major), buffer type and tensor memory layout.
 
     `grid` counts the parts of a sharded tensor, down and across: "HeightSharded" has (n, 1), "WidthSharded" (1, n), and
-    "BlockSharded" (rows of cores, columns of cores). Each core has one part. An interleaved tensor has (1, 1).
+    "BlockSharded" (rows of cores, columns of cores). Each core has one part. An interleaved tensor has (1, 1). In
+    DRAM, the parts of a "WidthSharded" tensor lie on banks instead of cores.
     """
 
     dtype: str
@@ -133,8 +134,8 @@ def memory_config(layout: Layout, dims: Sequence[int], columns: int) -> Attrs | 
 
 def _shards(layout: Layout, dims: Sequence[int], columns: int) -> Attrs:
     """The parts of a tensor. Blocks lie on a rectangle of cores. Other parts lie on whole rows of cores and, if there
-    are more parts, on a part of the next row."""
-    if layout.memory_layout == "BlockSharded":
+    are more parts, on a part of the next row. In DRAM, parts lie on a row of banks."""
+    if layout.memory_layout == "BlockSharded" or layout.buffer == "DRAM":
         full, rest = layout.grid[0], 0
         columns = layout.grid[1]
     else:

@@ -324,7 +324,7 @@ RULES: dict[str, Rule] = {
     **_rule(["all_reduce"], PLAIN, TILES),
     **_rule(["reduce_scatter"], PLAIN, TILES, more=_a_vector),
     **_rule(["mesh_partition"], PLAIN | WIDE, ROWS),
-    **_rule(["to_memory_config"]),
+    **_rule(["to_memory_config"], EVERY | MULTIPLIED),
     **_rule(["prepare_conv2d_weights", "prepare_conv2d_bias"], PLAIN, ROWS, as_called, more=_prepared, host=True),
     **_rule(["scaled_dot_product_attention"], FLOATS - {"Float32"}, TILES, more=_attended, values=3),
     **_rule([PAGED], frozenset({"BFloat16", "BFP_BFloat8"}), TILES, more=caches.unfit_attention, values=3),

@@ -13,8 +13,10 @@ from tt_torch.mlir import ods
 from tt_torch.mlir.rules import shape
 from tt_torch.mlir.ttir import dialect as ttir
 from tt_torch.mlir.ttnn.layout import Layout, layout_of, tiles
-from tt_torch.mlir.types import Value
+from tt_torch.mlir.types import Attrs, Value
 from tt_torch.wire.facts import TILE
+
+BANKS = "MatmulMultiCoreReuseMultiCastDRAMShardedProgramConfig"
 
 
 def _names(*names: str) -> set[str]:
@@ -56,10 +58,12 @@ def refusal(op: ir.Operation) -> str:
 def _takes(op: ir.Operation) -> bool:
     first, made = layout_of(op.operands[0]), layout_of(op.results[0])
     others = [layout_of(v) for v in list(op.operands)[1:]]
+    if op.name in PRODUCTS and others[0].sharded:
+        return _reads_banks(op)
     if op.name in PRODUCTS:
-        weight, bias = others[0], [value for value in list(op.operands)[2:] if layout_of(value).sharded]
+        bias = [value for value in list(op.operands)[2:] if layout_of(value).sharded]
         lie = all(_alike(layout_of(value), made) and shape(value) == shape(op.results[0]) for value in bias)
-        return lie and not weight.sharded and ods.attr(op, "matmul_program_config") is not None
+        return lie and ods.attr(op, "matmul_program_config") is not None
     if op.name in ONE_OPERAND:
         return _alike(first, made)
     if op.name in SEVERAL_OPERANDS:
@@ -78,6 +82,19 @@ def _takes(op: ir.Operation) -> bool:
     if op.name == "ttnn.reshape":
         return keeps_tiles(op) and _alike(first, made)
     return op.name in MOVES and not made.sharded and whole_tiles(op.operands[0])
+
+
+def _reads_banks(op: ir.Operation) -> bool:
+    """Whether a product of one row of tiles reads its weight from the banks of DRAM: it has this configuration, its
+    weight lies there in columns, and the other operand and the result are split into columns over cores."""
+    left, weight, made = (layout_of(v) for v in (*list(op.operands)[:2], op.results[0]))
+    config: Attrs = ods.attr(op, "matmul_program_config") or {}
+    turned = ods.attr(op, "transpose_a") or ods.attr(op, "transpose_b") or len(op.operands) > 2
+    if BANKS not in config or turned or tiles(shape(op.operands[0]))[0] > 1:
+        return False
+    equal = tiles(shape(op.operands[0]))[1] % left.grid[1] == 0
+    places = [(layout.memory_layout, layout.buffer) for layout in (left, weight, made)]
+    return equal and places == [("WidthSharded", buffer) for buffer in ("L1", "DRAM", "L1")]
 
 
 def _keeps_rows(op: ir.Operation) -> bool:

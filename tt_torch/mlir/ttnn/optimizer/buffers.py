@@ -63,10 +63,10 @@ def _norm(op: ir.Operation, sizes: tuple[int, int]) -> int:
 
 
 def softmax(op: ir.Operation, cores: Cores) -> int:
-    """The buffers have room for each four tiles of a row, also of sharded rows. Rows that end inside of a tile are masked
-    in float32."""
-    whole = shape(op.operands[0])[-1] % TILE == 0
-    return 4 * -(-_width(op) // 4) * ((_tile(op) if whole else WIDE_TILE) + WIDE_TILE) + (18 if whole else 21) * WIDE_TILE
+    """The buffers have room for each four tiles of a row, also of sharded rows. Rows that end inside of a tile are
+    masked in float32."""
+    whole, width = shape(op.operands[0])[-1] % TILE == 0, 4 * -(-_width(op) // 4)
+    return width * ((_tile(op) if whole else WIDE_TILE) + WIDE_TILE) + (18 if whole else 21) * WIDE_TILE
 
 
 def sharded_norm(op: ir.Operation, part: tuple[int, int], across: int) -> int:

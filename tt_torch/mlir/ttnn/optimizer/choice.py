@@ -11,7 +11,7 @@ from torch_mlir import ir
 from tt_torch.mlir import ods
 from tt_torch.mlir.rules import shape
 from tt_torch.mlir.ttnn import sharded
-from tt_torch.mlir.ttnn.layout import Layout, layout_of, with_layout
+from tt_torch.mlir.ttnn.layout import Layout, layout_of, tiles, with_layout
 from tt_torch.mlir.ttnn.optimizer.cores import Cores
 from tt_torch.mlir.types import Attrs, Value
 from tt_torch.wire.chips import GAP, KERNEL, MATRIX_FLOPS, PASSES
@@ -27,7 +27,8 @@ class Choice:
 
     The op gets `attributes`. `scratch` counts the bytes of L1 that it needs on each core beside the parts of its
     operands and its result. `products` counts the products of two tiles on the busiest core, and `launches` counts the
-    moves that the library makes on its own.
+    moves that the library makes on its own. The operands at the positions `weights` are weights, which are brought into
+    their layouts once, before the first call.
     """
 
     result: Layout
@@ -36,6 +37,7 @@ class Choice:
     scratch: int = 0
     products: float = 0.0
     launches: int = 0
+    weights: tuple[int, ...] = ()
 
     def reads(self, op: ir.Operation) -> list[Layout]:
         """The layouts of all operands while the op runs."""
@@ -86,8 +88,8 @@ def configure(op: ir.Operation, attributes: Attrs) -> None:
 def seconds(op: ir.Operation, choice: Choice, cores: Cores) -> float:
     """The modelled seconds of an op in the form `choice`, with the moves of its operands."""
     moves, dram, l1 = 0.0, 0, 0
-    for value, layout in zip(op.operands, choice.reads(op), strict=True):
-        if layout != layout_of(value):
+    for index, (value, layout) in enumerate(zip(op.operands, choice.reads(op), strict=True)):
+        if layout != layout_of(value) and index not in choice.weights:
             moves += moving(value, layout, cores)
         dram, l1 = _add(layout, shape(value), dram, l1)
     if _is_view(op, choice):
@@ -95,7 +97,18 @@ def seconds(op: ir.Operation, choice: Choice, cores: Cores) -> float:
     for value, layout in choice.makes(op):
         dram, l1 = _add(layout, shape(value), dram, l1)
     compute = choice.products * TILE_FLOPS * _passes(op) / (MATRIX_FLOPS * cores.chip.clock)
-    return moves + choice.launches * LAUNCH + max(compute, _traffic(dram, l1, cores))
+    return moves + choice.launches * LAUNCH + max(compute, _traffic(dram, l1, cores) * _slower(op, choice, cores))
+
+
+def _slower(op: ir.Operation, choice: Choice, cores: Cores) -> float:
+    """How many times as long a product of one row of tiles reads its weight, which is most of its traffic, as the chip
+    needs at best."""
+    if op.name not in sharded.PRODUCTS or tiles(shape(op.operands[0]))[0] > 1:
+        return 1.0
+    chip, weight = cores.chip, choice.reads(op)[1]
+    if weight.buffer != "DRAM":
+        return 1.0
+    return chip.dram * chip.reached / (chip.bank * weight.cores if weight.sharded else chip.dram * chip.row)
 
 
 def _is_view(op: ir.Operation, choice: Choice) -> bool:

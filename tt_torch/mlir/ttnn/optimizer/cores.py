@@ -18,23 +18,27 @@ RESERVED = 104 * 1024
 
 @dataclass(frozen=True)
 class Cores:
-    """Rows and columns of cores, the bytes of L1 that programs have on each, and the figures of the chip."""
+    """Rows and columns of cores, the bytes of L1 that programs have on each, and the figures of the chip.
+
+    `banks` counts the banks of DRAM over which weights may be split; it is 0 if they must not be.
+    """
 
     rows: int
     columns: int
     l1: int
     chip: Chip
+    banks: int = 0
 
     @property
     def count(self) -> int:
         return self.rows * self.columns
 
 
-def cores_of(system: SystemDesc) -> Cores:
+def cores_of(system: SystemDesc, splits_weights: bool = False) -> Cores:
     chip = first_chip(system)
     grid = chip["grid_size"]
     l1 = chip["l1_size"] - max(chip["l1_unreserved_base"], RESERVED)
-    return Cores(grid["y"], grid["x"], l1, CHIPS[chip["arch"]])
+    return Cores(grid["y"], grid["x"], l1, CHIPS[chip["arch"]], chip["num_dram_channels"] if splits_weights else 0)
 
 
 def shares(count: int, most: int) -> int:

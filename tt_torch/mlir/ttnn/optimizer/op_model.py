@@ -125,7 +125,7 @@ def question(op: ir.Operation, choice: Choice, cores: Cores) -> ir.Module:
     with module.context:
         forget(copy)
         for index, layout in choice.operands.items():
-            if layout != layout_of(copy.operands[index]):
+            if layout != layout_of(copy.operands[index]) and index not in choice.weights:
                 copy.operands[index] = moved(copy, copy.operands[index], layout)
         take(copy, choice, cores)
         main(module).attributes["function_type"] = ir.TypeAttr.get(

@@ -47,17 +47,19 @@ def optimize(
     level: int,
     questions: Questions | None = None,
     report: list[Decision] | None = None,
+    splits_weights: bool = False,
 ) -> int:
     """Level 1 chooses how products are computed, and level 2 also where tensors lie.
 
     `questions` go to an op model, which says which forms the library takes and how much memory each form needs. A
-    `report` gets one decision per op. Returns the most bytes of L1 that the program needs on one core. If nobody knows
-    how much one of its ops needs, these are all bytes that a core has.
+    `report` gets one decision per op. With `splits_weights`, weights may lie in parts on the banks of DRAM. Returns the
+    most bytes of L1 that the program needs on one core. If nobody knows how much one of its ops needs, these are all
+    bytes that a core has.
     """
     if not level:
         return 0
     with module.context, ir.Location.unknown():
-        return _Walk(module, cores_of(system), level, questions, report).run()
+        return _Walk(module, cores_of(system, splits_weights), level, questions, report).run()
 
 
 class _Walk:
@@ -311,7 +313,8 @@ class _Walk:
     def _apply(self, op: ir.Operation, choice: Choice) -> None:
         self.peak = max(self.peak, self._needed(op, choice))
         for index, layout in choice.operands.items():
-            self._move(op, index, layout)
+            if index not in choice.weights:
+                self._move(op, index, layout)
         self.constants.update(take(op, choice, self.cores))
         for result, layout in choice.makes(op):
             if layout.buffer == "L1" and result in self.last:

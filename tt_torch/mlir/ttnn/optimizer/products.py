@@ -1,7 +1,8 @@
 """Matrix products of sharded tensors: the library's program configurations, and what they need.
 
 The library has one kernel for results in blocks. It sends parts of both operands along rows and columns of cores.
-Another kernel is for results that are split in one direction. It sends all of one operand to all cores. Each core
+Another kernel is for results that are split in one direction. It sends all of one operand to all cores. A third kernel
+is for one row of tiles: one core for each bank of DRAM reads the part of the weight that lies there. Each core
 computes a part of `per_core_m` x `per_core_n` tiles, in subblocks that fit the registers of its matrix unit. Each step
 takes `in0_block_w` tiles of the inner dimension. The sizes of circular buffers were read from graph captures of ttnn
 0.81.1.
@@ -16,18 +17,22 @@ from dataclasses import dataclass
 from torch_mlir import ir
 
 from tt_torch.mlir import ods
-from tt_torch.mlir.rules import shape
+from tt_torch.mlir.rules import producer, shape
+from tt_torch.mlir.ttir.constness import is_constant
 from tt_torch.mlir.ttnn.layout import Layout, layout_of, tiles
 from tt_torch.mlir.ttnn.optimizer.buffers import FEW_TILES, LONGEST_STEP, WIDE_TILE
 from tt_torch.mlir.ttnn.optimizer.choice import Choice
 from tt_torch.mlir.ttnn.optimizer.cores import Cores, by_block, by_height, by_width, even, largest_part, like, shares
 from tt_torch.mlir.ttnn.optimizer.overriding import layouts
+from tt_torch.mlir.ttnn.sharded import BANKS
 from tt_torch.mlir.types import Attrs, Value
 from tt_torch.overrides import Asked
-from tt_torch.wire.facts import TILE
+from tt_torch.wire.facts import BLOCK_BITS, TILE
 
 BLOCKS = "MatmulMultiCoreReuseMultiCastProgramConfig"
 LINES = "MatmulMultiCoreReuseMultiCast1DProgramConfig"
+LEAST_STEP = 3  # tiles of the inner dimension in one step of BANKS: fewer were slower (tt-mlir, pull request 9252)
+WIDEST = 8  # tiles of a subblock of BANKS, which the library chooses
 REGISTERS = 4  # tiles of float32 in the matrix unit's registers, of which one half is computed while one is packed
 MOST_ROWS = 2  # the most rows of tiles with which all of the left operand is sent to every core
 # The members of UnaryOpType, by the names of activations in the op. The library computes another activation, such as
@@ -55,6 +60,7 @@ def choices(op: ir.Operation, cores: Cores, wanted: Asked) -> Iterator[Choice]:
     yield from _in_blocks(product, plain, cores)
     yield from _in_columns(product, plain, cores)
     yield from _in_rows(product, plain, cores)
+    yield from _in_banks(product, plain, cores)
 
 
 def whole(op: ir.Operation, cores: Cores) -> float:
@@ -129,6 +135,69 @@ def _in_rows(p: _Product, plain: Layout, cores: Cores) -> Iterator[Choice]:
     for result in dict.fromkeys([*found, *_wanted(p, "HeightSharded", plain, cores)]):
         left = like(layout_of(p.op.operands[0]), result)
         yield from _forms(p, LINES, _line(False), left, result, _lines(result.cores, cores))
+
+
+def _in_banks(p: _Product, plain: Layout, cores: Cores) -> Iterator[Choice]:
+    """The weight lies in parts on the banks of DRAM, and the core beside each bank computes the columns of its part.
+
+    The left operand and the result are split by columns, in any numbers of parts. A public port of a language model to
+    ttnn found that this kernel adds a bias wrongly, so products with a bias have other forms.
+    """
+    weight, now = layout_of(p.op.operands[1]), layout_of(p.op.operands[0])
+    plain_product = _bias(p.op) is None and _activation(p.op) in ("", *ACTIVATIONS)
+    if not cores.banks or p.m > 1 or not plain_product or weight.sharded or not _is_free(p.op.operands[1], p.op):
+        return
+    kept = weight.with_(buffer="DRAM", memory_layout="WidthSharded", grid=(1, shares(p.n, cores.banks)))
+    few = now.with_(buffer="L1", memory_layout="WidthSharded", grid=(1, _fewest(p.k, cores)))
+    columns = [plain.with_(buffer="L1", memory_layout="WidthSharded", grid=(1, n)) for n in _columns(p, cores.count)]
+    for result in dict.fromkeys([*columns, *_wanted(p, "WidthSharded", plain, cores)]):
+        for left in dict.fromkeys([now, few] if now.sharded and _reads(now, few, p) else [few]):
+            yield from _of_banks(p, left, kept, result)
+
+
+def _is_free(weight: Value, reader: ir.Operation) -> bool:
+    """Whether a weight may lie elsewhere: it is constant, and nobody else reads it, who would need a second copy. A
+    transposed weight of block floats must come from a cast, before which it can be transposed."""
+    if not is_constant(weight) or len(list(weight.uses)) > 1:
+        return False
+    turns = ods.attr(reader, "transpose_b") and layout_of(weight).dtype in BLOCK_BITS
+    return not turns or cast_to_blocks(weight) is not None
+
+
+def cast_to_blocks(weight: Value) -> ir.Operation | None:
+    """The op that makes block floats of another type on the device."""
+    cast = producer(weight, "ttnn.typecast", "ttnn.to_layout") if layout_of(weight).dtype in BLOCK_BITS else None
+    source = layout_of(cast.operands[0]) if cast else None
+    return cast if source and source.on_device and source.dtype not in BLOCK_BITS else None
+
+
+def _fewest(inner: int, cores: Cores) -> int:
+    """The least number of equal parts of the inner dimension that are at most a step long."""
+    parts = (n for n in range(1, cores.count + 1) if inner % n == 0)
+    return next((n for n in parts if inner // n <= LONGEST_STEP), even(inner, cores.count))
+
+
+def _of_banks(p: _Product, left: Layout, kept: Layout, result: Layout) -> Iterator[Choice]:
+    """The kernel with each length of a step, the longest first."""
+    each, (_, part) = p.k // left.grid[1], largest_part((1, p.n), result.grid)
+    columns, fused = largest_part((1, p.n), kept.grid)[1], ACTIVATIONS.get(_activation(p.op))
+    for step in (n for n in range(LONGEST_STEP, LEAST_STEP - 1, -1) if each % n == 0):
+        config: Attrs = {"in0_block_w": step, "per_core_m": 1, "per_core_n": part}
+        config["fused_activation"] = {"op_type": fused, "params": []} if fused else None
+        attributes: Attrs = {"matmul_program_config": {BANKS: config}, "transpose_b": False}
+        attributes |= {"activation": None} if fused else {}
+        scratch = _scratch_of_banks(p, left, result, columns, step)
+        yield Choice(result, {0: left, 1: kept}, attributes, scratch, float(columns * p.k), weights=(1,))
+
+
+def _scratch_of_banks(p: _Product, left: Layout, result: Layout, columns: int, step: int) -> int:
+    """Bytes of circular buffers: two steps of the left operand, three of a bank's columns, the part of the result that
+    a bank's core computes, in whole subblocks, and its sums in float32."""
+    first, second, out = (layout.bytes((TILE, TILE)) for layout in (left, layout_of(p.op.operands[1]), result))
+    several = p.k > step
+    made = max(-(-columns // n) * -(-columns // -(-columns // n)) for n in (REGISTERS, WIDEST))
+    size = step * (first * (2 if several else 1) + columns * second * (3 if several else 1))
+    return size + made * (out + (WIDE_TILE if out != WIDE_TILE else 0))
 
 
 def _wanted(p: _Product, kind: str, plain: Layout, cores: Cores) -> list[Layout]:

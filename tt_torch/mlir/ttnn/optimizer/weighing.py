@@ -9,6 +9,7 @@ from torch_mlir import ir
 from tt_torch.mlir.ttnn.layout import layout_of
 from tt_torch.mlir.ttnn.optimizer.choice import Choice
 from tt_torch.mlir.ttnn.optimizer.overriding import words
+from tt_torch.mlir.ttnn.sharded import BANKS
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,8 @@ def configuration_of(choice: Choice) -> str:
     """The configuration of the kernel, in short."""
     if config := choice.attributes.get("matmul_program_config"):
         ((kind, fields),) = config.items()
-        direction = "2D" if "1D" not in kind else "1D, sends the left" if fields["mcast_in0"] else "1D, sends the right"
+        line = "1D, sends the left" if fields.get("mcast_in0") else "1D, sends the right"
+        direction = "from banks" if kind == BANKS else line if "1D" in kind else "2D"
         part = f"{fields['per_core_m']}x{fields['per_core_n']} tiles in steps of {fields['in0_block_w']}"
         return f"{direction}: {part}"
     fields = choice.attributes.get("conv2d_config") or {}
