@@ -86,6 +86,16 @@ def test_equal_ops_are_asked_about_once(answers):
     assert again == once
 
 
+def test_weights_in_banks_are_arguments_of_a_question(answers):
+    """The model is asked about a call, and not about what prepares its weights."""
+    seen, layer = [], nn.Linear(1024, 2816, bias=False).eval()
+    options = {"model": layer, "x": torch.randn(1, 1024), "enable_dram_sharded_matmul": True}
+    made, _ = answers(lambda places: seen.append(places) or Answer("", 0), **options)
+    products = [op for op in facts.ops(decode(made.binary)["programs"][0]) if op.name == "MatmulOp"]
+    assert [op.tensor("b").memory_config["tensor_memory_layout"] for op in products] == ["WidthSharded"]
+    assert not any(("DRAM", "WidthSharded") in each for each in seen)
+
+
 def test_an_override_that_the_model_refuses_is_an_error(answers):
     overrides = {"0": {"override_output_layout": "l1:interleaved"}}
     with pytest.raises(OverrideError, match="the op model refuses it: such a grid"):

@@ -166,6 +166,7 @@ def test_the_device_of_the_library_makes_its_own_recording():
         {"kv_cache_dtype": "bfp8_b"},
         {"schema": "433d79f9"},
         {"consteval_parameters": False},
+        {"enable_dram_sharded_matmul": True},
         {"tt_mlir_options": {"backend": "x"}},
     ],
 )

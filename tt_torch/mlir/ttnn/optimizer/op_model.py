@@ -19,7 +19,7 @@ from tt_torch.errors import ConfigError, EnvironmentMissingError
 from tt_torch.mlir import ods
 from tt_torch.mlir.functions import block, main, program_of, returned
 from tt_torch.mlir.rules import producer, shape
-from tt_torch.mlir.ttnn.layout import layout_of
+from tt_torch.mlir.ttnn.layout import layout_of, with_layout
 from tt_torch.mlir.ttnn.optimizer.applying import moved, take
 from tt_torch.mlir.ttnn.optimizer.choice import Choice
 from tt_torch.mlir.ttnn.optimizer.cores import Cores, cores_of
@@ -127,7 +127,12 @@ def question(op: ir.Operation, choice: Choice, cores: Cores) -> ir.Module:
         for index, layout in choice.operands.items():
             if layout != layout_of(copy.operands[index]) and index not in choice.weights:
                 copy.operands[index] = moved(copy, copy.operands[index], layout)
-        take(copy, choice, cores)
+        for index in choice.weights:  # they are arguments in their final form, as a call gets them
+            weight, turned = copy.operands[index], ods.attr(copy, "transpose_b")
+            *outer, rows, columns = shape(weight)
+            dims = [*outer, columns, rows] if turned else [*outer, rows, columns]
+            weight.set_type(with_layout(dims, choice.operands[index]))
+        take(copy, replace(choice, weights=()), cores)
         main(module).attributes["function_type"] = ir.TypeAttr.get(
             ir.FunctionType.get([v.type for v in block(main(module)).arguments], [v.type for v in returned(module)])
         )

@@ -24,6 +24,7 @@ from tt_torch.mlir.ttnn import legality, sharded
 from tt_torch.mlir.ttnn.layout import Layout, layout_of
 from tt_torch.mlir.ttnn.optimizer import buffers, families
 from tt_torch.mlir.ttnn.optimizer.applying import moved, take
+from tt_torch.mlir.ttnn.optimizer.biases import split_biases
 from tt_torch.mlir.ttnn.optimizer.choice import Choice, lying, moving, reading, seconds, taking, while_moving
 from tt_torch.mlir.ttnn.optimizer.cores import Cores, cores_of, like
 from tt_torch.mlir.ttnn.optimizer.op_model import Questions, Verdict
@@ -58,8 +59,11 @@ def optimize(
     """
     if not level:
         return 0
+    cores = cores_of(system, splits_weights and level > 1)
     with module.context, ir.Location.unknown():
-        return _Walk(module, cores_of(system, splits_weights), level, questions, report).run()
+        if cores.banks:
+            split_biases(module, cores)
+        return _Walk(module, cores, level, questions, report).run()
 
 
 class _Walk:
