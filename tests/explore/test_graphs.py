@@ -62,6 +62,23 @@ def test_a_program_on_a_mesh() -> None:
     }  # bfloat16, scattered and gathered
 
 
+@pytest.mark.parametrize("suffix", ["ttnn", "mlir"])
+def test_parts_of_tensors_are_shown(suffix: str, tmp_path: Path) -> None:
+    """In the L1 of cores, and in the banks of DRAM."""
+    model, x = torch.nn.Linear(1024, 2816, bias=False).eval(), torch.ones(1, 1024)
+    config = CompilerConfig(dtype="bf16", optimization_level=2, enable_dram_sharded_matmul=True)
+    config.save_mlir, config.output_mlir_dir = ("TTNN",), str(tmp_path)
+    tt_torch.compile_model(model, (x,), config).save(tmp_path / "net.ttnn")
+    (file,) = tmp_path.glob(f"*.{suffix}")
+    places = {out["memory"] for graph in read_graphs(file) for node in graph.nodes for out in node.outputs}
+    assert places >= {
+        "DRAM",
+        "L1, WidthSharded in 32x256",
+        "L1, WidthSharded in 32x64",
+        "DRAM, WidthSharded in 1024x256",
+    }
+
+
 def test_a_package_has_the_graphs_of_its_programs(files: Path) -> None:
     model = torch.nn.Linear(8, 8)
     tt_torch.compile_model(model.eval(), (torch.ones(4, 8),)).save(files / "one.ttpkg")

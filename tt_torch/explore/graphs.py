@@ -136,7 +136,15 @@ def _measures(op: PlannedOp) -> dict[str, float | str]:
 
 
 def _tensor(tensor: facts.Tensor) -> Tensor:
-    return _described(tensor.shape, tensor.dtype, tensor.tiled, tensor.place, tensor.bytes)
+    config = tensor.memory_config
+    spec = config.get("shard_spec") if config else None
+    memory = _memory(tensor.place, config["tensor_memory_layout"] if config else "", spec["shape"] if spec else ())
+    return _described(tensor.shape, tensor.dtype, tensor.tiled, memory, tensor.bytes)
+
+
+def _memory(place: str, kind: str, parts: Iterable[int]) -> str:
+    """The place of a tensor, and how it is split there if it is. Example: `L1, WidthSharded in 32x64`."""
+    return f"{place}, {kind} in {'x'.join(map(str, parts))}" if parts else place
 
 
 def _described(shape: Iterable[int], dtype: str, tiled: bool, memory: str, size: int) -> Tensor:
@@ -187,7 +195,8 @@ def _value(value: ir.Value) -> Tensor:
     if not str(getattr(value.type, "encoding", "")).startswith("#ttnn.layout"):
         return {"type": str(value.type)}
     layout, shape = layout_of(value), list(value.type.shape)
-    return _described(shape, layout.dtype, layout.tiled, layout.buffer, layout.bytes(shape))
+    memory = _memory(layout.buffer, layout.memory_layout, layout.part(shape) if layout.sharded else ())
+    return _described(shape, layout.dtype, layout.tiled, memory, layout.bytes(shape))
 
 
 def add_profile(graphs: list[Graph], path: Path) -> None:
