@@ -108,3 +108,13 @@ def test_tensors_are_distributed_and_aggregated(dims, checkers):
         assert [difference for _, difference, _ in found] == ["RuntimeError: dims must be unique"] * 2
     else:
         assert found == []
+
+
+@pytest.mark.parametrize("mesh", MESHES)
+def test_a_cache_on_a_mesh(mesh, checkers):
+    """The program reads the position on the host, from one of the chips."""
+    maker = Maker(mesh)
+    cache, new = maker.input((1, 4, 64, 32), "BFloat16"), maker.input((1, 4, 1, 32), "BFloat16")
+    position = maker.input((1,), "UInt32", tile=False)
+    maker.op("UpdateCacheOp", cache=cache, input=new, update_index=position, batch_offset=0)
+    assert failures(checkers, "n300", mesh, maker.binary(cache)) == []

@@ -267,8 +267,9 @@ def _override(value: Record) -> list[Call]:
 
 
 def element(tensor: str) -> Text:
-    """The first element of the tensor of integers with this name. The host reads it."""
-    return Text(f"int(ttnn.from_device({tensor}).to_list()[0])")
+    """The first element of the tensor of integers with this name, which the host reads. If the chips of a mesh have
+    different elements, `int` gets several numbers, and raises TypeError."""
+    return Text(f"int(*{{part.to_list()[0] for part in ttnn.get_device_tensors(ttnn.from_device({tensor}))}})")
 
 
 # Functions of the name that a tensor has in the program.
