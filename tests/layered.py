@@ -144,6 +144,9 @@ def overridden(model: nn.Module, rng: random.Random) -> dict[str, dict[str, str]
         texts["insert_memreconfig"] = "0"
     if isinstance(layer, nn.Conv2d) and rng.random() < 0.7:
         fields = [f"act_block_h_override#{rng.choice([32, 64])}", "enable_act_double_buffer#true"]
+        fields += [
+            f"{name}#{rng.choice(['true', 'false'])}" for name in ("reallocate_halo_output", "config_tensors_in_dram")
+        ]
         fields += ["enable_weights_double_buffer#true", f"shard_layout#{rng.choice(['height', 'block'])}_sharded"]
         texts["override_conv2d_config"] = ":".join(rng.sample(fields, rng.randint(1, 3)))
         if rng.random() < 0.5:

@@ -100,11 +100,12 @@ def _rows(text: str) -> int:
     return require(int(text) % TILE == 0 and int(text) >= 0, int(text))
 
 
+_FLAGS = ["enable_act_double_buffer", "enable_weights_double_buffer", "reallocate_halo_output"]
+_FLAGS += ["config_tensors_in_dram"]
 _FIELDS: dict[str, Callable[[str], Setting]] = {
     "shard_layout": {word: _MEMORY_LAYOUTS[word] for word in ("height_sharded", "block_sharded")}.__getitem__,
     "act_block_h_override": _rows,
-    "enable_act_double_buffer": {"true": True, "false": False}.__getitem__,
-    "enable_weights_double_buffer": {"true": True, "false": False}.__getitem__,
+    **dict.fromkeys(_FLAGS, {"true": True, "false": False}.__getitem__),
     "weights_dtype": _DTYPES.__getitem__,
 }
 PARSERS: dict[str, Callable[[str], dict[str, Setting]]] = {

@@ -92,6 +92,7 @@ def test_an_operand_is_moved() -> None:
 def test_the_configuration_of_a_convolution(level: int) -> None:
     model, x = nn.Sequential(nn.Conv2d(64, 64, 3, padding=1), nn.ReLU()).eval(), torch.randn(2, 64, 28, 28)
     fields = {"shard_layout": "height_sharded", "act_block_h_override": "32", "enable_act_double_buffer": "true"}
+    fields |= {"reallocate_halo_output": "false", "config_tensors_in_dram": "true"}
     texts = {"override_conv2d_config": ":".join(f"{name}#{value}" for name, value in fields.items())}
     config = CompilerConfig(dtype="bf16", optimization_level=level, optimizer_overrides={"0": texts})
     made = tt_torch.compile_model(model, (x,), config)
@@ -102,6 +103,7 @@ def test_the_configuration_of_a_convolution(level: int) -> None:
     assert set(found) == {"Conv2dOp", "PrepareConv2dWeightsOp", "PrepareConv2dBiasOp"}
     for config in found.values():
         assert (config["shard_layout"], config["act_block_h_override"]) == ("HeightSharded", 32)
+        assert (config["reallocate_halo_output"], config["config_tensors_in_dram"]) == (False, True)
         assert config["enable_act_double_buffer"] and "enable_weights_double_buffer" not in config
 
 
