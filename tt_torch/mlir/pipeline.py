@@ -42,6 +42,7 @@ from tt_torch.mlir.ttir.passes import (
 from tt_torch.mlir.ttir.passes.apply_dtype import apply_dtype
 from tt_torch.mlir.ttir.passes.expand_attention import expand_attention
 from tt_torch.mlir.ttir.passes.expand_collectives import expand_collectives
+from tt_torch.mlir.ttir.passes.fuse_distributed_norms import fuse_distributed_norms
 from tt_torch.mlir.ttir.passes.update_states import update_states
 from tt_torch.mlir.ttnn import from_ttir, legality
 from tt_torch.mlir.ttnn.optimizer import op_model
@@ -50,6 +51,7 @@ from tt_torch.mlir.ttnn.optimizer.placement import optimize
 from tt_torch.mlir.ttnn.passes.compute_config import set_compute_config
 from tt_torch.mlir.ttnn.passes.const_eval import hoist_const_eval
 from tt_torch.mlir.ttnn.passes.deallocate import deallocate
+from tt_torch.mlir.ttnn.passes.distributed_norms import place_norms
 from tt_torch.mlir.ttnn.passes.layouts import assign_layouts
 from tt_torch.mlir.ttnn.passes.narrow_types import narrow_activations, narrow_caches
 from tt_torch.mlir.ttnn.passes.prepare_convolutions import prepare_convolutions
@@ -90,7 +92,9 @@ TO_TTIR: list[Step] = [
 ]
 TO_TTNN: list[Step] = [
     ("expand-collectives", lambda m, c: expand_collectives(m)),
+    ("fuse-distributed-norms", lambda m, c: fuse_distributed_norms(m)),
     ("ttir-to-ttnn", lambda m, c: from_ttir.convert(m)),
+    ("distributed-norms", lambda m, c: place_norms(m, system(c.arch, c.system_desc))),
     ("workarounds", lambda m, c: apply_workarounds(m)),
     ("prepare-convolutions", lambda m, c: prepare_convolutions(m, Precision(m, c))),
     ("layouts", lambda m, c: assign_layouts(m, Precision(m, c))),

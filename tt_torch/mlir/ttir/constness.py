@@ -10,7 +10,8 @@ from tt_torch.mlir import ods
 from tt_torch.mlir.functions import VARYING, argument_kind, argument_kinds
 from tt_torch.mlir.types import Function, Value
 
-DRAWS = ("ttir.rand", "ttnn.rand")  # they have no operands, but their results differ at each run
+# They have no operands, but their results differ at each run, or are memory of their own.
+DRAWS = ("ttir.rand", "ttnn.rand", "ttnn.empty")
 
 # Preparing weights takes few ops. A value that depends on more ops than this counts as not constant.
 FARTHEST = 64

@@ -85,7 +85,7 @@ def op(
     if infer is None and typed and f"ttir.{name}" in OPS:
         infer = OPS[f"ttir.{name}"].infer
     fields = wire_fields(table)
-    if "compute_config" in fields:  # passes/compute_config.py sets it
+    if "compute_config" in fields and "compute_config" not in (fixed or {}):  # passes/compute_config.py sets it
         attrs += " compute_config?"
         infer = infer and _without_config(infer)
     kinds = {a.rstrip("?"): (_kind(fields[a.rstrip("?")]), None if a[-1] == "?" else REQUIRED) for a in attrs.split()}
@@ -352,6 +352,29 @@ op(
     collective=True,
     pure=False,
 )
+
+
+
+def on_its_cores(op: Op, _: Layout) -> Changes:
+    """The place of the result, which passes/distributed_norms.py has chosen."""
+    made = layout_of(op.results[0])
+    return {"buffer": made.buffer, "memory_layout": made.memory_layout, "grid": made.grid}
+
+
+# The chips write their means of squares to the tensor `stats` of each other, which counts them at a semaphore. So no
+# two of these ops may become one (see passes/distributed_norms.py). Statistics have the data type of sums in the op.
+op(
+    "distributed_rms_norm",
+    "DistributedRMSNormOp",
+    "input weight stats?",
+    "cluster_axis epsilon program_config? semaphore?",
+    fixed={"compute_config": {"math_fidelity": "HiFi4", "fp32_dest_acc_en": True}},
+    needs={"input": on_its_cores, "weight": {"tiled": False}, "stats": lambda op, x: {}},
+    infer=infer.same,
+    collective=True,
+    pure=False,
+)
+op("create_global_semaphore", "CreateGlobalSemaphoreOp", "", "core_range_set initial_value out", results="", pure=False, typed=False)
 
 # --- layout, placement, program structure
 op("to_layout", "ToLayoutOp", "in", derived=("layout", "dtype"))

@@ -19,7 +19,7 @@ from tt_torch.mlir import ods
 from tt_torch.mlir.context import describe, node_of
 from tt_torch.mlir.rules import shape
 from tt_torch.mlir.ttir import dialect as ttir
-from tt_torch.mlir.ttnn import caches, heads, sharded, windows
+from tt_torch.mlir.ttnn import caches, distributed_norms, heads, sharded, windows
 from tt_torch.mlir.ttnn.layout import Layout, layout_of
 from tt_torch.mlir.types import Op, Value
 from tt_torch.wire.custom_ops import MOST_RESULTS
@@ -324,6 +324,8 @@ RULES: dict[str, Rule] = {
     **_rule(["all_reduce"], PLAIN, TILES),
     **_rule(["reduce_scatter"], PLAIN, TILES, more=_a_vector),
     **_rule(["mesh_partition"], PLAIN | WIDE, ROWS),
+    **_rule(["distributed_rms_norm"], PLAIN, TILES, more=distributed_norms.unfit, values=1),
+    **_rule(["empty"], makes=as_called, more=_created),
     **_rule(["to_memory_config"], EVERY | MULTIPLIED),
     **_rule(["prepare_conv2d_weights", "prepare_conv2d_bias"], PLAIN, ROWS, as_called, more=_prepared, host=True),
     **_rule(["scaled_dot_product_attention"], FLOATS - {"Float32"}, TILES, more=_attended, values=3),
@@ -341,8 +343,9 @@ RULES: dict[str, Rule] = {
 RULES |= {name: Rule(EVERY, TILES) for name, declared in ods.OPS.items() if declared.facts.get("any_tiles")}
 
 # Ops that need no rule. The first four keep, copy or free memory; the library accepts all data types, page layouts and
-# buffers, as was tried. The library never sees calls and returns.
-ANY_FORM = {"ttnn.constant", "ttnn.to_device", "ttnn.from_device", "ttnn.deallocate", "func.call", "func.return"}
+# buffers, as was tried. A semaphore is no tensor. The library never sees calls and returns.
+ANY_FORM = {"ttnn.constant", "ttnn.to_device", "ttnn.from_device", "ttnn.deallocate", "ttnn.create_global_semaphore"}
+ANY_FORM |= {"func.call", "func.return"}
 
 
 def without_bytes() -> list[str]:

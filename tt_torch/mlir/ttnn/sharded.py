@@ -35,7 +35,8 @@ HEADS = _names(
     "split_query_key_value_and_split_heads", "rotary_embedding", "scaled_dot_product_attention", "concatenate_heads"
 )
 # They have other rules for sharded operands.
-OWN = _names("paged_update_cache", "to_memory_config", "deallocate") | {"func.return", "func.call"}
+OWN = _names("paged_update_cache", "to_memory_config", "deallocate", "distributed_rms_norm", "empty")
+OWN |= {"func.return", "func.call"}
 
 
 def refusal(op: ir.Operation) -> str:

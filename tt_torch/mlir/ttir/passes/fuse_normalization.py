@@ -16,14 +16,14 @@ from tt_torch.mlir.types import Op, Value
 RULES = RuleSet("fuse-normalization")
 
 
-def _behind(value: Value, name: str) -> Op | None:
+def behind(value: Value, name: str) -> Op | None:
     """The op called `name` that makes `value`, also behind reshapes; otherwise None."""
     while move := producer(value, "ttir.reshape"):
         value = move.operands[0]
     return producer(value, name)
 
 
-def _per_row(value: Value, x: Value, axis: int, name: str) -> Op | None:
+def per_row(value: Value, x: Value, axis: int, name: str) -> Op | None:
     """The op called `name` that has one result per row of `x` along `axis`, if `value` repeats these along the rows.
 
     The check of shapes matters. If a square matrix is divided by the sums of its rows, column i may be divided by the
@@ -32,7 +32,7 @@ def _per_row(value: Value, x: Value, axis: int, name: str) -> Op | None:
     while spread := producer(value, "ttir.broadcast"):
         value = spread.operands[0]
     rows = [1 if d == axis else s for d, s in enumerate(shape(x))]
-    return _behind(value, name) if [1] * (len(rows) - len(shape(value))) + shape(value) == rows else None
+    return behind(value, name) if [1] * (len(rows) - len(shape(value))) + shape(value) == rows else None
 
 
 @RULES.rewrites("ttir.divide", "ttir.multiply")
@@ -63,7 +63,7 @@ def mean_of_reshaped(op: Op, b: Builder) -> Value | None:
     return b("ttir.reshape", inner, shape=shape(op.results[0]))
 
 
-def _same_axis(reduced: Op, x: Value) -> int | None:
+def same_axis(reduced: Op, x: Value) -> int | None:
     """The only dimension of `x` that the reduction `reduced` (its max or sum) reduces."""
     dims = ods.attr(reduced, "dim_arg") if reduced is not None else []
     return dims[0] % len(shape(x)) if len(dims) == 1 and reduced.operands[0] == x else None
@@ -79,10 +79,10 @@ def softmax(op: Op, b: Builder) -> Value | None:
     x, e = shifted.operands[0], exponential.results[0]
     for axis in range(len(shape(x))):
         total, highest = (
-            _per_row(op.operands[1], e, axis, "ttir.sum"),
-            _per_row(shifted.operands[1], x, axis, "ttir.max"),
+            per_row(op.operands[1], e, axis, "ttir.sum"),
+            per_row(shifted.operands[1], x, axis, "ttir.max"),
         )
-        if total is not None and highest is not None and _same_axis(total, e) == _same_axis(highest, x) == axis:
+        if total is not None and highest is not None and same_axis(total, e) == same_axis(highest, x) == axis:
             return b("ttir.softmax", x, dimension=axis)
     return None
 
@@ -91,7 +91,7 @@ def softmax(op: Op, b: Builder) -> Value | None:
 def rms_norm(op: Op, b: Builder) -> Value | None:
     """x * rsqrt(mean(x ** 2) + epsilon), over the last dimension."""
     for x, second in (op.operands, list(op.operands)[::-1]):
-        deviation = _per_row(second, x, len(shape(x)) - 1, "ttir.rsqrt") if shape(x) else None
+        deviation = per_row(second, x, len(shape(x)) - 1, "ttir.rsqrt") if shape(x) else None
         epsilon = _mean_square(deviation, x) if deviation is not None else None
         if epsilon is not None:
             return b("ttir.rms_norm", x, epsilon=epsilon)
@@ -100,14 +100,14 @@ def rms_norm(op: Op, b: Builder) -> Value | None:
 
 def _mean_square(deviation: Op, x: Value) -> float | None:
     """epsilon of rsqrt(mean(x ** 2) + epsilon), over the last dimension; None for another expression."""
-    total = _behind(deviation.operands[0], "ttir.add")
-    average = _behind(total.operands[0], "ttir.mean") if total is not None else None
-    if total is None or average is None or not _is_square(average.operands[0], x):
+    total = behind(deviation.operands[0], "ttir.add")
+    average = behind(total.operands[0], "ttir.mean") if total is not None else None
+    if total is None or average is None or not is_square(average.operands[0], x):
         return None
-    return splat(total.operands[1]) if _same_axis(average, average.operands[0]) == len(shape(x)) - 1 else None
+    return splat(total.operands[1]) if same_axis(average, average.operands[0]) == len(shape(x)) - 1 else None
 
 
-def _is_square(value: Value, x: Value) -> bool:
+def is_square(value: Value, x: Value) -> bool:
     """Whether `value` is x * x or x ** 2."""
     product, power = producer(value, "ttir.multiply"), producer(value, "ttir.pow")
     if power is not None:
@@ -123,8 +123,8 @@ def layer_norm(op: Op, b: Builder) -> Value | None:
     if centred is None:
         return None
     x, last = centred.operands[0], len(shape(op.results[0])) - 1
-    average = _per_row(centred.operands[1], x, last, "ttir.mean")
-    if average is None or _same_axis(average, x) != last:
+    average = per_row(centred.operands[1], x, last, "ttir.mean")
+    if average is None or same_axis(average, x) != last:
         return None
     return b("ttir.layer_norm", x, operands["weight"], None, **ods.attrs_of(op))
 
