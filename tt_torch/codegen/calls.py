@@ -8,7 +8,8 @@ other wire table has a row here. A row is a call whose arguments are fields of t
 A keyword argument is left out if its field is absent. `a.b` is the field `b` of the field `a`; a tensor also has
 `shape`, `dtype`, `layout` and `memory_config`. `f(a)` is the result of `VALUES["f"]` (values.py) for the field `a`,
 or of `OF_TENSORS["f"]` for the name of the tensor `a`.
-An argument that starts with a capital letter, such as `True`, is Python text and not a field. Generated programs and
+An argument that starts with a capital letter, such as `True`, is Python text and not a field; `Device` is the device
+of the program. Generated programs and
 the conformance check are made from these rows.
 """
 
@@ -216,6 +217,13 @@ ROWS = {
     "PointToPointOp": (
         "ttnn.point_to_point(in, sender_coord=coordinate(sender_coord), receiver_coord=coordinate(receiver_coord), "
         "output_tensor=optional_output_tensor)"
+    ),
+    "CreateGlobalSemaphoreOp": "ttnn.create_global_semaphore(Device, core_ranges(core_range_set), initial_value)",
+    "DistributedRMSNormOp": (
+        "ttnn.fused_rms_minimal(input, norm_config(program_config), cluster_axis, Device, semaphore(semaphore), "
+        "topology=topology, num_links=num_links, subdevice_id=sub_device(sub_device_id), "
+        "residual_input_tensor=residual, epsilon=epsilon, weight=weight, stats=stats, memory_config=memory_config, "
+        "compute_kernel_config=compute(compute_config))"
     ),
     "DistributeTensorOp": "ttnn.distribute_tensor(in, mapper(mapper_config), device)",
     "AggregateTensorOp": "ttnn.aggregate_tensor(in, composer(composer_config))",

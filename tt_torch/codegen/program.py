@@ -16,7 +16,7 @@ import numpy as np
 
 from tt_torch.codegen import calls, quoting, recordings, user_ops
 from tt_torch.codegen.ttnn_worker.messages import TensorFacts
-from tt_torch.codegen.values import OF_TENSORS, VALUES, WIDTH, Call, Text, names, render
+from tt_torch.codegen.values import OF_TENSORS, VALUES, WIDTH, Call, Text, names, render, semaphore
 from tt_torch.errors import BinaryFormatError, UnsupportedBinaryError
 from tt_torch.runtime.mesh import REPLICATED, Parts, Sharding, shardings_of
 from tt_torch.wire import custom_ops, facts, locations
@@ -28,6 +28,7 @@ from tt_torch.wire.messages import Program as Described
 # called by `cached`. Recordings are called by `recorded`, and the functions of a recording by their names.
 STRUCTURE = ("GetDeviceOp", "ConstantOp", "LoadCachedOp", *CALLS)
 UNNAMED = (*STRUCTURE, "DeallocateOp", "WriteTensorOp", "ExecuteTraceOp")  # ops that do not say what an input is
+SEMAPHORE = "CreateGlobalSemaphoreOp"
 # LOCAL has the names that generated functions use, and GLOBAL the names that the module around them defines.
 LOCAL = frozenset({"inputs", "weights", "device", "ttnn", "np", "cached", "recorded", "main"})
 TEXTS = ("template.py.txt", "recorded.py.txt", "main_of_chip.py.txt", "main_of_mesh.py.txt", "ttnn_worker/sharding.py")
@@ -84,9 +85,10 @@ class Statement:
     callee: str = ""  # the name of the cached function that it calls
     needs_host: bool = False  # the host executes it, or provides a tensor that it reads
     imported: str = ""  # the import that it needs besides the imports of all generated programs
+    semaphore: str = ""  # the name of the semaphore that it makes
 
     def lines(self, indent: int = 0) -> list[str]:
-        targets = [t.name for t in self.results]
+        targets = [self.semaphore] if self.semaphore else [t.name for t in self.results]
         before = f"{', '.join(targets)} = " if targets else ""
         if self.callee and len(targets) == 1:
             before = f"[{targets[0]}] = "  # functions return lists
@@ -203,7 +205,7 @@ class _Reader:
 
     def _function(self, program: Described) -> Function:
         self.tensors = {}
-        self.taken = set(self.reserved)
+        self.taken = {*self.reserved, *_semaphores(program)}
         private, written = bool(program.get("private")), recordings.written(program)
         inputs = [self._input(i, tensor) for i, tensor in enumerate(facts.inputs(program))]
         for tensor, given in zip(facts.inputs(program), inputs, strict=True):
@@ -234,7 +236,8 @@ class _Reader:
         name = base if function in base else f"{base}_{function}"
         # The host fills new tensors, so an op without operands needs it.
         needs_host = not op.operands or not all(t.on_device for t in (*op.operands, *op.results))
-        return Statement(op.key, op.location, self._results(op, name), value, needs_host=needs_host)
+        made = str(semaphore(op.record["out"])) if op.name == SEMAPHORE else ""
+        return Statement(op.key, op.location, self._results(op, name), value, needs_host=needs_host, semaphore=made)
 
     def _user_op(self, op: facts.Op, name: str, base: str) -> Statement:
         value = user_ops.call_of(op.record, [self._known(ref["global_id"]) for ref in op.record["ins"]], self.modules)
@@ -285,7 +288,7 @@ class _Reader:
 
     def _value(self, argument: calls.Argument, record: Record) -> object:
         if argument.path[0].isupper():
-            return Text(argument.path)
+            return Text("device" if argument.path == "Device" else argument.path)
         value: Value = record
         for part in argument.path.split("."):
             value = None if value is None else _member(value, part)
@@ -329,6 +332,11 @@ def _placement(tensor: facts.Tensor) -> Record:
         "layout": tensor.page_layout,
         "memory_config": tensor.memory_config,
     }
+
+
+def _semaphores(program: Described) -> set[str]:
+    """The names of the semaphores that a program makes."""
+    return {str(semaphore(op.record["out"])) for op in facts.ops(program) if op.name == SEMAPHORE}
 
 
 def _member(value: Record, name: str) -> Value:

@@ -211,6 +211,17 @@ def program_config(value: Record) -> Call:
     return call(f"ttnn.{kind}", **fields)
 
 
+def norm_config(value: Record) -> Call:
+    """How an RMS norm over several chips is computed on the cores of each of them."""
+    fields = dict(value) | {"compute_with_storage_grid_size": _core(value["compute_with_storage_grid_size"])}
+    return call("ttnn.LayerNormShardedMultiCoreProgramConfig", **fields)
+
+
+def semaphore(value: Record) -> Text:
+    """The name of a semaphore. No tensor has such a name (see program.py)."""
+    return Text(f"semaphore_{value['global_id']}")
+
+
 _CONFIG_FIELDS = {"per_core_m": "per_core_M", "per_core_n": "per_core_N"}
 
 
@@ -278,7 +289,7 @@ VALUES: dict[str, Callable[[Value], object]] = {
     f.__name__: f
     for f in (
         *(text, number, whole, pool_padding, pairs, reduce, scale, compute, program_config),
-        *(conv_config, slice_config),
+        *(conv_config, slice_config, norm_config, core_ranges, semaphore),
         *(sub_device, queue, coordinate, mapper, composer),
     )
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from tt_torch.wire.facts import Op
+from tt_torch.wire.facts import TILE, Op, physical_bytes
 
 Mesh = tuple[int, int]  # rows and columns
 
@@ -27,6 +27,7 @@ def crossing(op: Op, mesh: Mesh) -> int:
     - a gather sends what each of the other n - 1 chips has to the last one: (n - 1) * t;
     - a reduce_scatter sends the sums of n - 1 parts, each of t / n bytes, over the first link: (n - 1) * t / n;
     - an all_reduce is a reduce_scatter and a gather of its parts: 2 * (n - 1) * t / n;
+    - an RMS norm gathers a tile of statistics, so t is the size of this tile;
     - a point-to-point op sends t.
 
     Example: an all_reduce of 8,192 bytes over 8 chips sends 2 * 7 * 1,024 = 14,336 bytes over a link.
@@ -35,6 +36,8 @@ def crossing(op: Op, mesh: Mesh) -> int:
         return sum(t.bytes for t in op.results)
     n = chips_of(op, mesh)
     size = op.read[0].bytes if op.name in FORMS and op.read else 0
+    if op.name == NORM:
+        size = physical_bytes("Float32", True, (TILE, TILE))
     return FORMS[op.name](n, size) if size else 0
 
 
@@ -49,9 +52,11 @@ def hops(op: Op, mesh: Mesh) -> int:
     return PHASES[op.name] * (chips_of(op, mesh) - 1) if op.name in FORMS else 1
 
 
-PHASES = {"AllGatherOp": 1, "ReduceScatterOp": 1, "AllReduceOp": 2}
+NORM = "DistributedRMSNormOp"
+PHASES = {"AllGatherOp": 1, "ReduceScatterOp": 1, "AllReduceOp": 2, NORM: 1}
 FORMS = {
     "AllGatherOp": lambda n, size: (n - 1) * size,
     "ReduceScatterOp": lambda n, size: (n - 1) * size // n,
+    NORM: lambda n, size: (n - 1) * size,
     "AllReduceOp": lambda n, size: 2 * (n - 1) * size // n,
 }

@@ -16,11 +16,13 @@ from tt_torch.mlir.rules import Builder, RuleSet, dtype, producer, shape, single
 from tt_torch.mlir.ttir.passes import canonicalize
 from tt_torch.mlir.ttir.passes import fuse_normalization as local
 from tt_torch.mlir.ttir.passes.canonicalize import splat
+from tt_torch.mlir.ttnn.optimizer.cores import even
 from tt_torch.mlir.types import Op, Value
 from tt_torch.wire.facts import TILE
 
 RULES = RuleSet("fuse-distributed-norms")
-MOST_TILES = 256  # of a row on one chip: a chip with one core for each 16 of them takes this much
+LEAST_COLUMNS = 8  # of cores, which each chip has
+MOST_TILES = 32  # of a row on one core; the op needs five times their memory in the core's L1
 
 
 def fuse_distributed_norms(module: ir.Module) -> None:
@@ -29,9 +31,11 @@ def fuse_distributed_norms(module: ir.Module) -> None:
 
 
 def fits(x: Value) -> bool:
-    """Whether the library's op takes the shape of `x`: at most 32 rows of whole tiles."""
+    """Whether the library's op takes the shape of `x`: at most 32 rows of whole tiles, which fit L1."""
     *outer, width = [1, *shape(x)]
-    return 0 < math.prod(outer) <= TILE and width % TILE == 0 and 0 < width // TILE <= MOST_TILES
+    if not 0 < math.prod(outer) <= TILE or width % TILE or not width:
+        return False
+    return width // TILE // even(width // TILE, LEAST_COLUMNS) <= MOST_TILES
 
 
 @RULES.rewrites("ttir.multiply")

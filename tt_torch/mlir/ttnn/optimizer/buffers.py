@@ -62,6 +62,13 @@ def _norm(op: ir.Operation, sizes: tuple[int, int]) -> int:
     return (per_tile * 4 * -(-_width(op) // 4) + fixed + 1) * _tile(op) + masked
 
 
+def distributed_norm(op: ir.Operation, part: int) -> int:
+    """What an RMS norm over several chips takes on a core that has `part` tiles of its rows: their values and squares
+    in float32, the weight, and a tile for each core that it adds up."""
+    weight = layout_of(op.operands[1]).with_(tiled=True).bytes((TILE, TILE))
+    return part * (2 * WIDE_TILE + weight) + (layout_of(op.operands[0]).cores + 16) * WIDE_TILE
+
+
 def softmax(op: ir.Operation, cores: Cores) -> int:
     """The buffers have room for each four tiles of a row, also of sharded rows. Rows that end inside of a tile are
     masked in float32."""

@@ -21,7 +21,7 @@ from tt_torch.mlir.layer_names import LayerNames
 from tt_torch.mlir.rules import shape, users
 from tt_torch.mlir.ttir.constness import constant_values
 from tt_torch.mlir.ttnn import legality, sharded
-from tt_torch.mlir.ttnn.layout import Layout, layout_of
+from tt_torch.mlir.ttnn.layout import Layout, layout_of, tiles
 from tt_torch.mlir.ttnn.optimizer import buffers, families
 from tt_torch.mlir.ttnn.optimizer.applying import moved, take
 from tt_torch.mlir.ttnn.optimizer.biases import split_biases
@@ -80,7 +80,7 @@ class _Walk:
         function = main(module)
         self.ops = [op.operation for op in function.regions[0].blocks[0].operations]
         self.constants = constant_values(function)
-        self.cores, self.level = cores, level
+        self.cores, self.level = replace(cores, l1=cores.l1 - self._scratch_of_norms()), level
         self.last: dict[Value, int] = {v: i for i, op in enumerate(self.ops) for v in op.operands}
         self.held: dict[Value, int] = {}  # bytes in the fullest core's L1, by the values that lie there
         self.in_dram: dict[Value, Value] = {}
@@ -110,7 +110,7 @@ class _Walk:
         if op.name in ("func.return", "func.call"):
             return self._bring_back(op, out_of_l1=True)
         if op.name in sharded.OWN:
-            return None
+            return self._make_room_for_norm(i, op) if op.name == "ttnn.to_memory_config" else None
         if not op.results:
             return self._bring_back(op)
         found = self._fastest(op)
@@ -125,6 +125,25 @@ class _Walk:
             self.peak = self.cores.l1
             return self._bring_back(op, out_of_l1=True)
         return self._apply(op, found)
+
+    def _scratch_of_norms(self) -> int:
+        """Bytes on the first core in which the norms over several chips exchange statistics, during all ops."""
+        made = [r for op in self.ops if op.name == "ttnn.empty" for r in op.results]
+        return sum(layout_of(r).bytes_of_core(shape(r), 1) for r in made)
+
+    def _make_room_for_norm(self, i: int, move: ir.Operation) -> None:
+        """Moves to DRAM what lies in L1, the largest first, until a norm over several chips fits, whose place is fixed.
+        Nothing is placed between the norm and the moves of its operand and its result."""
+        norm = next((user for user in users(move.results[0]) if user.name == "ttnn.distributed_rms_norm"), None)
+        if norm is None:
+            return
+        made = layout_of(norm.results[0])
+        part = made.bytes_of_core(shape(norm.results[0]), self.cores.count)
+        needed = 2 * part + buffers.distributed_norm(norm, tiles(shape(norm.results[0]))[1] // made.cores)
+        for value in sorted(self.held, key=lambda v: -self.held[v]):
+            if sum(self.held.values()) + needed > self.cores.l1:
+                self._spill(i, move, value)
+        self.peak = max(self.peak, sum(self.held.values()) + needed)
 
     def _misfit(self, op: ir.Operation) -> OverrideError:
         """The error of an op that has no form that its overrides ask for, or none that fits L1."""

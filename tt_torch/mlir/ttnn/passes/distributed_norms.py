@@ -20,6 +20,7 @@ from tt_torch.mlir.mesh import mesh_of
 from tt_torch.mlir.rules import Builder, shape
 from tt_torch.mlir.ttnn.distributed_norms import STATS
 from tt_torch.mlir.ttnn.layout import layout_of, tiles, with_layout
+from tt_torch.mlir.ttnn.optimizer.cores import even
 from tt_torch.mlir.types import Attrs, Value
 from tt_torch.wire.binary import first_chip
 from tt_torch.wire.facts import TILE
@@ -62,7 +63,7 @@ def rectangle(count: int, grid: tuple[int, int]) -> tuple[int, int]:
     """The rows and columns of the largest rectangle of cores that have equally many of `count` tiles. As tensors that
     are split by width lie on whole rows of cores, it is a part of the first row, or has all columns."""
     rows, columns = grid
-    few = max(parts for parts in range(1, columns + 1) if count % parts == 0)
+    few = even(count, columns)
     many = max((row for row in range(1, rows + 1) if count % (row * columns) == 0), default=0)
     return (many, columns) if many * columns > few else (1, few)
 
