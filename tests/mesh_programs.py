@@ -56,3 +56,39 @@ def program(op, mesh, line, element="f32", combining="add", sizes=(12, 12)):
         "collective_permute": (f"source_target_pairs = {listed(ring(mesh, line))}, {CHANNEL}", "", operand),
     }[op]
     return function(f'%r = "stablehlo.{op}"(%x) {region} {{ {attributes} }} : ({operand}) -> {result}', result, operand)
+
+
+def norms(mesh, line, sizes, element="f32", count=1, eps=1e-5):
+    """RMS norms, one after the other, of a last dimension that the line's chips split, as DTensor writes `F.rms_norm`.
+    The module has the part `%x` of a chip, and its part `%w` of the weight."""
+    table = groups(mesh, line)
+    *outer, width = sizes
+    dims, one, dim = [*range(len(sizes))], shaped([*outer, 1], "f32"), len(outer)
+    whole, rows, vector = shaped(sizes, "f32"), shaped(outer, "f32"), shaped([width], "f32")
+    given, weight = shaped(sizes, element), shaped([width], element)
+    body = f"""
+        %zero = stablehlo.constant dense<0.0> : tensor<f32>
+        %chips = stablehlo.constant dense<{len(table[0])}.0> : {one}
+        %width = stablehlo.constant dense<{width}.0> : {one}
+        %eps = stablehlo.constant dense<{eps:.8f}> : {one}
+        %g = stablehlo.convert %w : ({weight}) -> {vector}
+        %gs = stablehlo.broadcast_in_dim %g, dims = [{dim}] : ({vector}) -> {whole}"""
+    for i, x in enumerate(["%x", *(f"%r{i}" for i in range(count - 1))]):
+        body += f"""
+        %f{i} = stablehlo.convert {x} : ({given}) -> {whole}
+        %s{i} = stablehlo.multiply %f{i}, %f{i} : {whole}
+        %t{i} = stablehlo.reduce(%s{i} init: %zero) applies stablehlo.add across dimensions = [{dim}]
+            : ({whole}, tensor<f32>) -> {rows}
+        %u{i} = stablehlo.reshape %t{i} : ({rows}) -> {one}
+        %m{i} = stablehlo.divide %u{i}, %width : {one}
+        %a{i} = "stablehlo.all_reduce"(%m{i}) ({{ ^bb0(%l: tensor<f32>, %o: tensor<f32>):
+          %p = stablehlo.add %l, %o : tensor<f32>
+          stablehlo.return %p : tensor<f32> }}) {{replica_groups = {listed(table)}}} : ({one}) -> {one}
+        %d{i} = stablehlo.divide %a{i}, %chips : {one}
+        %e{i} = stablehlo.add %d{i}, %eps : {one}
+        %q{i} = stablehlo.rsqrt %e{i} : {one}
+        %v{i} = stablehlo.broadcast_in_dim %q{i}, dims = {dims} : ({one}) -> {whole}
+        %n{i} = stablehlo.multiply %f{i}, %v{i} : {whole}
+        %z{i} = stablehlo.multiply %n{i}, %gs : {whole}
+        %r{i} = stablehlo.convert %z{i} : ({whole}) -> {given}"""
+    return f"func.func @main(%x: {given}, %w: {weight}) -> {given} {{ {body} return %r{count - 1} : {given} }}"

@@ -354,7 +354,6 @@ op(
 )
 
 
-
 def on_its_cores(op: Op, _: Layout) -> Changes:
     """The place of the result, which passes/distributed_norms.py has chosen."""
     made = layout_of(op.results[0])
@@ -374,7 +373,15 @@ op(
     collective=True,
     pure=False,
 )
-op("create_global_semaphore", "CreateGlobalSemaphoreOp", "", "core_range_set initial_value out", results="", pure=False, typed=False)
+op(
+    "create_global_semaphore",
+    "CreateGlobalSemaphoreOp",
+    "",
+    "core_range_set initial_value out",
+    results="",
+    pure=False,
+    typed=False,
+)
 
 # --- layout, placement, program structure
 op("to_layout", "ToLayoutOp", "in", derived=("layout", "dtype"))
