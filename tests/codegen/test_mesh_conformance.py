@@ -9,16 +9,20 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from mesh_programs import LINES, OPS, function, groups, listed, program
+from mesh_programs import LINES, OPS, function, groups, listed, norms, program
 from runtime.programs import Maker
 from torch_mlir import ir
 
 from tt_torch.codegen import environment
 from tt_torch.config import CompilerConfig
 from tt_torch.driver.compile import compile_module
+from tt_torch.mlir import pipeline
 from tt_torch.mlir.context import make_context
 from tt_torch.mlir.mesh import set_mesh
 from tt_torch.runtime import Binary
+from tt_torch.wire.calls import op_histogram
+from tt_torch.wire.decode import decode
+from tt_torch.wire.encode import encode
 
 pytestmark = [pytest.mark.conformance, pytest.mark.needs_ttnn]
 
@@ -28,11 +32,11 @@ PLUGIN = Path(__file__).parents[1] / "data" / "plugin"
 FOREIGN = sorted([*PLUGIN.glob("mesh8_*.ttnn"), *PLUGIN.glob("tensor_parallel_*.ttnn")])
 
 
-def compiled(text, mesh, device):
+def compiled(text, mesh, device, **options):
     with make_context():
         module = ir.Module.parse(text)
         set_mesh(module, mesh)
-        return compile_module(module, CompilerConfig(arch=environment.DEVICES[device], verify_ir=True))
+        return compile_module(module, CompilerConfig(arch=environment.DEVICES[device], verify_ir=True, **options))
 
 
 def failures(checkers, device, mesh, binary):
@@ -74,6 +78,52 @@ def test_a_tensor_parallel_perceptron(element, mesh, device, checkers):
         %s = stablehlo.add %l, %m : tensor<{element}>
         stablehlo.return %s : tensor<{element}> }}) {{replica_groups = {rows}}} : ({x}) -> {x}"""
     assert failures(checkers, device, mesh, compiled(function(body, x, x), mesh, device)) == []
+
+
+NORM = "DistributedRMSNormOp"
+ROWS = [
+    ((1, 32), "f32", 1),
+    ((8, 64), "bf16", 3),
+    ((4, 8, 96), "f32", 3),
+    ((32, 1, 4096), "bf16", 2),
+    ((32, 416), "f32", 2),
+]
+
+
+@pytest.mark.parametrize("device", environment.DEVICES)
+@pytest.mark.parametrize("mesh, line", [((1, 4), "rows"), ((2, 4), "rows"), ((2, 4), "columns")])
+def test_norms_of_a_split_dimension(mesh, line, device, checkers, monkeypatch):
+    """The library takes the op, and needs no more memory than the optimizer counts."""
+    counted, optimize = [], pipeline.optimize
+    monkeypatch.setattr(pipeline, "optimize", lambda *arguments: counted.append(optimize(*arguments)))
+    for sizes, element, count in ROWS:
+        binary = compiled(norms(mesh, line, sizes, element, count), mesh, device, optimization_level=2)
+        assert op_histogram(decode(binary))[NORM] == count
+        report = checkers(device, mesh).check(binary)
+        assert [(v.op, *v.differences, v.code) for v in report.failures] == []
+        assert report.peaks["main"]["core"] <= counted[-1], sizes
+
+
+def changed(binary, **fields):
+    """The binary with other fields of its norm."""
+    message = decode(binary)
+    (record,) = [op["type"] for one in message["programs"] for op in one["operations"] if NORM in op["type"]]
+    record[NORM] |= fields
+    return encode(message, "f3606800")
+
+
+BFLOAT16 = {"compute_config": {"math_fidelity": "HiFi4", "fp32_dest_acc_en": False}}
+
+
+@pytest.mark.parametrize(
+    "fields, message",
+    [({"weight": None}, "requires a weight"), ({"stats": None}, "requires a pre-allocated stats tensor"),
+     (BFLOAT16, "must match the compute accumulation format")],
+)  # fmt: skip
+def test_norms_that_the_library_refuses(fields, message, checkers):
+    binary = compiled(norms((1, 4), "rows", (8, 64)), (1, 4), "n300")
+    ((op, difference, _),) = failures(checkers, "n300", (1, 4), changed(binary, **fields))
+    assert op == NORM and message in difference
 
 
 @pytest.mark.parametrize("device", ["n150", "p150"])

@@ -19,6 +19,7 @@ from tt_torch.wire.facts import BLOCK_BITS, TILE
 
 WIDE_TILE = TILE * TILE * 4  # bytes of a tile of float32, in which partial results are kept
 FEW_TILES = 12 * WIDE_TILE  # what an element-wise op or a reduction takes: two tiles per tensor, and their casts
+SEMAPHORE = 32  # bytes of a global semaphore
 MOVING = 64 * 1024  # what an op that moves tiles takes
 MASK = 8 * WIDE_TILE  # what an op takes in addition if it masks the end of a row
 MOST = 1152 * 1024  # what a product takes at most: the library chooses smaller blocks if it would take more
@@ -64,9 +65,10 @@ def _norm(op: ir.Operation, sizes: tuple[int, int]) -> int:
 
 def distributed_norm(op: ir.Operation, part: int) -> int:
     """What an RMS norm over several chips takes on a core that has `part` tiles of its rows: their values and squares
-    in float32, the weight, and a tile for each core that it adds up."""
+    in float32, and the weight. In addition, a core adds up a row and a column of cores."""
+    grid = ods.attr(op, "program_config")["compute_with_storage_grid_size"]
     weight = layout_of(op.operands[1]).with_(tiled=True).bytes((TILE, TILE))
-    return part * (2 * WIDE_TILE + weight) + (layout_of(op.operands[0]).cores + 16) * WIDE_TILE
+    return part * (2 * WIDE_TILE + weight) + (grid["x"] + grid["y"] + 8) * WIDE_TILE
 
 
 def softmax(op: ir.Operation, cores: Cores) -> int:

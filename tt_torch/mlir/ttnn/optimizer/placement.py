@@ -80,7 +80,8 @@ class _Walk:
         function = main(module)
         self.ops = [op.operation for op in function.regions[0].blocks[0].operations]
         self.constants = constant_values(function)
-        self.cores, self.level = replace(cores, l1=cores.l1 - self._scratch_of_norms()), level
+        self.exchanged = self._scratch_of_norms()
+        self.cores, self.level = replace(cores, l1=cores.l1 - self.exchanged), level
         self.last: dict[Value, int] = {v: i for i, op in enumerate(self.ops) for v in op.operands}
         self.held: dict[Value, int] = {}  # bytes in the fullest core's L1, by the values that lie there
         self.in_dram: dict[Value, Value] = {}
@@ -98,7 +99,7 @@ class _Walk:
         for op in marked:
             self._check(op, refused)
             forget(op)
-        return self.peak
+        return self.peak + self.exchanged
 
     def _check(self, marked: ir.Operation, before: set[ir.Operation]) -> None:
         """Raises OverrideError if the library does not take the op with an override, or a reader of its result."""
@@ -129,7 +130,8 @@ class _Walk:
     def _scratch_of_norms(self) -> int:
         """Bytes on the first core in which the norms over several chips exchange statistics, during all ops."""
         made = [r for op in self.ops if op.name == "ttnn.empty" for r in op.results]
-        return sum(layout_of(r).bytes_of_core(shape(r), 1) for r in made)
+        semaphores = sum(op.name == "ttnn.create_global_semaphore" for op in self.ops)
+        return sum(layout_of(r).bytes_of_core(shape(r), 1) for r in made) + semaphores * buffers.SEMAPHORE
 
     def _make_room_for_norm(self, i: int, move: ir.Operation) -> None:
         """Moves to DRAM what lies in L1, the largest first, until a norm over several chips fits, whose place is fixed.
