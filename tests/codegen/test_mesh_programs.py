@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from mesh_programs import OPS, program
+from mesh_programs import OPS, norms, program
 from torch_mlir import ir
 
 from tt_torch.codegen import environment, to_python, write_program
@@ -75,6 +75,35 @@ def test_inputs_are_whole_tensors():
     assert "MESH = (1, 2)\n" in text and "OUTPUTS = [(None, None)]\n" in text
     assert "    ([512, 2048], ttnn.bfloat16, ttnn.ROW_MAJOR_LAYOUT, (None, 1), ttnn.DRAM_MEMORY_CONFIG),\n" in text
     assert "ttnn.all_reduce(value_reshape, cluster_axis=1, memory_config=ttnn.DRAM_MEMORY_CONFIG)" in text
+
+
+def norm_of_a_split_dimension():
+    with make_context():
+        module = ir.Module.parse(norms((1, 2), "rows", (8, 64), "bf16", count=3))
+        set_mesh(module, (1, 2))
+        return compile_module(module, CompilerConfig(optimization_level=2))
+
+
+def test_semaphores_have_names_of_their_own():
+    text = to_python(norm_of_a_split_dimension(), "net", [(None, 1), (None, 0)], [(None, 1)])
+    made = re.findall(r"^    (\w+) = ttnn.create_global_semaphore\($", text, re.MULTILINE)
+    used = re.findall(r"ttnn.fused_rms_minimal\((.*?)\n    \)\n", text, re.DOTALL)
+    assert made == ["semaphore_0", "semaphore_1"] and len(used) == 3
+    assert [re.search(r" device,\s+(\w+),", call)[1] for call in used] == ["semaphore_0", "semaphore_1", "semaphore_0"]
+
+
+@needs_ttnn
+@pytest.mark.filterwarnings("ignore:.*mock device")
+def test_norms_are_dispatched(opened, ttnn_folder, tmp_path):
+    """By a device, and by a generated program."""
+    binary, split = norm_of_a_split_dimension(), ([(None, 1), (None, 0)], [(None, 1)])
+    run = opened().load(binary, *split)
+    for _ in range(2):
+        (result,) = run([torch.ones(8, 128, dtype=torch.bfloat16), torch.ones(128, dtype=torch.bfloat16)])
+        assert result.shape == (8, 128) and result.dtype == torch.bfloat16
+    write_program(binary, tmp_path / "net.py", None, *split)
+    printed = in_library(ttnn_folder, (1, 2), tmp_path, "net.py", "--calls", "2", device="n300")
+    assert printed.endswith("output 0: BFLOAT16 [8, 128]\n")
 
 
 def test_shardings_that_do_not_fit_are_refused():

@@ -19,7 +19,7 @@ from tt_torch.mlir.functions import block, main
 from tt_torch.mlir.mesh import mesh_of
 from tt_torch.mlir.rules import Builder, shape
 from tt_torch.mlir.ttnn.distributed_norms import STATS
-from tt_torch.mlir.ttnn.layout import layout_of, tiles, with_layout
+from tt_torch.mlir.ttnn.layout import Layout, layout_of, tiles, with_layout
 from tt_torch.mlir.ttnn.optimizer.cores import even
 from tt_torch.mlir.types import Attrs, Value
 from tt_torch.wire.binary import first_chip
@@ -74,7 +74,7 @@ def _on_cores(norm: ir.Operation, stats: Value, semaphore: Attrs, cores: tuple[i
     count, plain = cores[0] * cores[1], layout_of(norm.results[0])
     split = plain.with_(buffer="L1", memory_layout="WidthSharded", grid=(1, count))
     width = shape(x)[-1]
-    rows = with_layout([width // TILE, TILE], layout_of(weight).with_(tiled=True))
+    rows = with_layout([width // TILE, TILE], Layout(layout_of(weight).dtype))
     vectors = b("ttnn.reshape", weight, type=rows, shape=[width // TILE, TILE])
     config = {
         "compute_with_storage_grid_size": {"x": cores[1], "y": cores[0]},
