@@ -7,6 +7,7 @@ from tt_torch.mlir.ttnn import dialect
 
 # The function of an op has the name of the op, or of the member of its family. These are the exceptions.
 OTHER_NAMES = {
+    "DistributedRMSNormOp": "fused_rms_minimal",
     "BitcastConvertOp": "bitcast",
     "TopKOp": "topk",
     "ReductionArgMaxOp": "argmax",

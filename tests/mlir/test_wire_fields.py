@@ -34,14 +34,15 @@ LEFT_OUT = {
     "conv3d_config": "conv3d",
     "device": "constant",
     "layout": "constant",
-    "num_links": "all_gather all_reduce reduce_scatter",
+    "num_links": "all_gather all_reduce distributed_rms_norm reduce_scatter",
     "output_dtype": "prepare_conv2d_bias prepare_conv2d_weights",
     "pad_value": "permute",
     "program_config": "paged_scaled_dot_product_attention_decode",
+    "residual": "distributed_rms_norm",
     "sliding_window_size": "paged_scaled_dot_product_attention_decode scaled_dot_product_attention",
-    "sub_device_id": "all_gather all_reduce reduce_scatter",
+    "sub_device_id": "all_gather all_reduce distributed_rms_norm reduce_scatter",
     "token_index": "rotary_embedding",
-    "topology": "all_gather all_reduce reduce_scatter",
+    "topology": "all_gather all_reduce distributed_rms_norm reduce_scatter",
 }
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from mesh_programs import program
+from mesh_programs import norms, program
 from torch_mlir import ir
 
 from tests.commands import command
@@ -53,6 +53,12 @@ def test_what_crosses_the_links_of_four_chips(op: str, factor: float, links: int
 
 def test_a_sum_over_all_chips_crosses_columns_and_rows() -> None:
     assert sent(program("all_reduce", (2, 4), "all", sizes=(128, 96)), (2, 4)) == [(TILES, 2), (1.5 * TILES, 6)]
+
+
+def test_a_norm_gathers_a_tile_of_statistics() -> None:
+    for sizes in ((1, 32), (32, 2048)):
+        assert sent(norms((2, 4), "rows", sizes), (2, 4)) == [(3 * 4096, 3)]
+        assert sent(norms((2, 4), "columns", sizes, "bf16", 2), (2, 4)) == [(4096, 1)] * 2
 
 
 def test_a_profile_has_what_crosses(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

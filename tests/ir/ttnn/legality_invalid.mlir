@@ -413,3 +413,45 @@ func.func @main(%x: tensor<6xf32, #tiles>) -> tensor<3xf32, #tiles> {
   %0 = "ttnn.reduce_scatter"(%x) {scatter_dim = 0 : i64, cluster_axis = 1 : i64} : (tensor<6xf32, #tiles>) -> tensor<3xf32, #tiles>
   return %0 : tensor<3xf32, #tiles>
 }
+
+// -----
+
+// A norm over several chips has at most one tile of rows.
+// CHECK: ttnn.distributed_rms_norm, and ttnn {{.*}} does not take rows of the shape {{.*}}1, 1, 33, 64]
+#rows = #ttnn.layout<"Float32", "Tile", "L1", "WidthSharded", array<i64: 1, 2>>
+#weight = #ttnn.layout<"Float32", "RowMajor", "DRAM", "Interleaved", array<i64: 1, 1>>
+#stats = #ttnn.layout<"Float32", "Tile", "L1", "WidthSharded", array<i64: 1, 1>>
+module attributes {ttcore.mesh_shape = array<i64: 1, 4>} {
+func.func @main(%x: tensor<1x1x33x64xf32, #rows>, %w: tensor<2x32xf32, #weight>, %s: tensor<1x1x32x128xf32, #stats>) -> tensor<1x1x33x64xf32, #rows> {
+  %0 = "ttnn.distributed_rms_norm"(%x, %w, %s) {cluster_axis = 1 : i64, epsilon = 1.0e-5 : f32, semaphore = {global_id = 0 : i64}, operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<1x1x33x64xf32, #rows>, tensor<2x32xf32, #weight>, tensor<1x1x32x128xf32, #stats>) -> tensor<1x1x33x64xf32, #rows>
+  return %0 : tensor<1x1x33x64xf32, #rows>
+}
+}
+
+// -----
+
+// The library would take these statistics, and its kernels would write behind them.
+// CHECK: ttnn.distributed_rms_norm, and ttnn {{.*}} does not take statistics that do not have a tile of Float32 for each chip
+#rows = #ttnn.layout<"Float32", "Tile", "L1", "WidthSharded", array<i64: 1, 2>>
+#weight = #ttnn.layout<"Float32", "RowMajor", "DRAM", "Interleaved", array<i64: 1, 1>>
+#stats = #ttnn.layout<"Float32", "Tile", "L1", "WidthSharded", array<i64: 1, 1>>
+module attributes {ttcore.mesh_shape = array<i64: 1, 4>} {
+func.func @main(%x: tensor<1x1x32x64xf32, #rows>, %w: tensor<2x32xf32, #weight>, %s: tensor<1x1x32x32xf32, #stats>) -> tensor<1x1x32x64xf32, #rows> {
+  %0 = "ttnn.distributed_rms_norm"(%x, %w, %s) {cluster_axis = 1 : i64, epsilon = 1.0e-5 : f32, semaphore = {global_id = 0 : i64}, operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<1x1x32x64xf32, #rows>, tensor<2x32xf32, #weight>, tensor<1x1x32x32xf32, #stats>) -> tensor<1x1x32x64xf32, #rows>
+  return %0 : tensor<1x1x32x64xf32, #rows>
+}
+}
+
+// -----
+
+// Without a semaphore, no chip would wait for the others.
+// CHECK: ttnn.distributed_rms_norm, and ttnn {{.*}} does not take an exchange without a semaphore
+#rows = #ttnn.layout<"Float32", "Tile", "L1", "WidthSharded", array<i64: 1, 2>>
+#weight = #ttnn.layout<"Float32", "RowMajor", "DRAM", "Interleaved", array<i64: 1, 1>>
+#stats = #ttnn.layout<"Float32", "Tile", "L1", "WidthSharded", array<i64: 1, 1>>
+module attributes {ttcore.mesh_shape = array<i64: 1, 4>} {
+func.func @main(%x: tensor<1x1x32x64xf32, #rows>, %w: tensor<2x32xf32, #weight>, %s: tensor<1x1x32x128xf32, #stats>) -> tensor<1x1x32x64xf32, #rows> {
+  %0 = "ttnn.distributed_rms_norm"(%x, %w, %s) {cluster_axis = 1 : i64, epsilon = 1.0e-5 : f32, operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<1x1x32x64xf32, #rows>, tensor<2x32xf32, #weight>, tensor<1x1x32x128xf32, #stats>) -> tensor<1x1x32x64xf32, #rows>
+  return %0 : tensor<1x1x32x64xf32, #rows>
+}
+}
