@@ -7,6 +7,7 @@ from math import prod
 LINES = ["rows", "columns", "all"]
 OPS = ["all_gather", "all_reduce", "reduce_scatter", "all_to_all", "collective_broadcast", "collective_permute"]
 CHANNEL = "channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>"
+PARAMETER = '{ttcore.argument_type = "parameter"}'
 
 
 def groups(mesh, line):
@@ -60,7 +61,7 @@ def program(op, mesh, line, element="f32", combining="add", sizes=(12, 12)):
 
 def norms(mesh, line, sizes, element="f32", count=1, eps=1e-5):
     """RMS norms, one after the other, of a last dimension that the line's chips split, as DTensor writes `F.rms_norm`.
-    The module has the part `%x` of a chip, and its part `%w` of the weight."""
+    The module has the part `%x` of a chip, and its part `%w` of the weight, which is a parameter."""
     table = groups(mesh, line)
     *outer, width = sizes
     dims, one, dim = [*range(len(sizes))], shaped([*outer, 1], "f32"), len(outer)
@@ -91,4 +92,6 @@ def norms(mesh, line, sizes, element="f32", count=1, eps=1e-5):
         %n{i} = stablehlo.multiply %f{i}, %v{i} : {whole}
         %z{i} = stablehlo.multiply %n{i}, %gs : {whole}
         %r{i} = stablehlo.convert %z{i} : ({whole}) -> {given}"""
-    return f"func.func @main(%x: {given}, %w: {weight}) -> {given} {{ {body} return %r{count - 1} : {given} }}"
+    return (
+        f"func.func @main(%x: {given}, %w: {weight} {PARAMETER}) -> {given} {{ {body} return %r{count - 1} : {given} }}"
+    )

@@ -1,4 +1,4 @@
-"""`F.rms_norm` of DTensors whose last dimension is split: the compiled program has one op of the library for few rows."""
+"""`F.rms_norm` of DTensors whose last dimension is split: the program has one op of the library for few rows."""
 
 import pytest
 import torch
@@ -11,7 +11,6 @@ from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, 
 import tt_torch
 from tt_torch.wire.calls import op_histogram
 from tt_torch.wire.decode import decode
-
 
 TOLERANCES = {torch.float32: {}, torch.bfloat16: {"rtol": 2e-2, "atol": 2e-2}}  # of three roundings to bfloat16
 
@@ -66,7 +65,7 @@ def test_modules(shape, axis, sizes, fused, dtype):
 )
 @pytest.mark.parametrize("weighted", [True, False])
 def test_functions(placements, weighted):
-    """Of a dimension that both axes split, and without a weight, a norm stays a chain of ops."""
+    """Without a weight that is a parameter, a norm stays a chain of ops."""
     torch.manual_seed(1)
     mesh = init_device_mesh("tt", (2, 4), mesh_dim_names=("dp", "tp"))
     x, weight = torch.randn(16, 512), torch.randn(512)

@@ -5,7 +5,7 @@ import random
 
 import pytest
 import torch
-from mesh_programs import norms
+from mesh_programs import PARAMETER, norms
 from torch_mlir import ir
 
 from tt_torch.config import CompilerConfig
@@ -114,6 +114,11 @@ def test_a_chain_that_something_else_reads_stays():
     assert (ops[NORM], ops[SUM]) == (0, 1)
 
 
+def test_a_norm_whose_weight_is_an_input_stays():
+    text = norms((1, 4), "rows", (8, 64)).replace(PARAMETER, "")
+    assert op_histogram(decode(compiled(text, (1, 4))))[NORM] == 0
+
+
 def test_one_chip_along_the_axis_needs_no_exchange():
     assert op_histogram(decode(compiled(norms((1, 4), "columns", (8, 64)), (1, 4))))[NORM] == 0
 
@@ -161,4 +166,4 @@ def test_the_op_is_no_slower_than_the_chain(sizes, element, arch, mesh, unfused)
     """By the cost model, which does not know how long the host waits for a new semaphore."""
     text = norms(mesh, "rows", sizes, element)
     fused, chain = (of_call(decode(c(text, mesh, arch=arch))) for c in (compiled, unfused))
-    assert fused.seconds <= chain.seconds
+    assert fused.seconds <= chain.seconds and fused.dispatch <= chain.dispatch

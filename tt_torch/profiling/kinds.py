@@ -14,7 +14,8 @@ _KINDS = {
     "ScaledDotProductAttention": "attention", "PagedScaledDotProductAttention": "attention",
     "ConcatenateHeads": "data movement", "NLP": "data movement", "SplitQueryKeyValue": "data movement",
     "Embedding": "lookup", "Gather": "lookup", "Scatter": "lookup", "Sort": "sorting", "TopK": "sorting",
-    "Full": "creation", "Empty": "creation", "CreateGlobalSemaphore": "creation", "Arange": "creation", "Constant": "creation", "NamedFull": "creation", "Rand": "creation",
+    "Empty": "creation", "CreateGlobalSemaphore": "creation", "Full": "creation",
+    "Arange": "creation", "Constant": "creation", "NamedFull": "creation", "Rand": "creation",
     "Prepare": "preparation of weights", "AllGather": EXCHANGE, "AllReduce": EXCHANGE, "ReduceScatter": EXCHANGE,
     "DistributedRMSNorm": EXCHANGE, "PointToPoint": EXCHANGE, "MeshPartition": "data movement",
 }  # fmt: skip

@@ -7,7 +7,7 @@
 // CHECK-NEXT: %[[R:.*]] = "ttir.reshape"(%[[N]]) {shape = array<i64: 2, 4, 64>}
 // CHECK-NEXT: return %[[R]]
 module attributes {ttcore.mesh_shape = array<i64: 2, 4>} {
-func.func @main(%x: tensor<2x4x64xbf16>, %w: tensor<64xbf16>) -> tensor<2x4x64xbf16> {
+func.func @main(%x: tensor<2x4x64xbf16>, %w: tensor<64xbf16> {ttcore.argument_type = "parameter"}) -> tensor<2x4x64xbf16> {
   %eps = "ttir.full"() {fill_value = 1.0e-5 : f64, shape = array<i64>} : () -> tensor<f32>
   %four = "ttir.full"() {fill_value = 4.0 : f64, shape = array<i64>} : () -> tensor<f32>
   %f = "ttir.typecast"(%x) {dtype = f32} : (tensor<2x4x64xbf16>) -> tensor<2x4x64xf32>

@@ -214,7 +214,8 @@ op("paged_fill_cache", "cache input page_table batch_idx_tensor?", infer=infer.s
 op("all_gather", "input", {"all_gather_dim": "i64", "cluster_axis": "i64"}, collective=True)
 op("all_reduce", "input", {"cluster_axis": "i64"}, infer=infer.same, collective=True)
 op("reduce_scatter", "input", {"scatter_dim": "i64", "cluster_axis": "i64"}, collective=True)
-# An RMS norm of (1, 1, rows, N), whose last dimension is split along the axis: the mean of the squares is that of all parts.
+# An RMS norm of (1, 1, rows, N). The last dimension is split along the axis, and the mean of the squares is that of all
+# parts.
 op("distributed_rms_norm", "input weight", {"cluster_axis": "i64", "epsilon": "f32"}, infer=infer.same, collective=True)
 # The part of a dimension that belongs to the place of the chip.
 op("mesh_partition", "input", {"dim": "i64", "cluster_axis": "i64"}, collective=True)

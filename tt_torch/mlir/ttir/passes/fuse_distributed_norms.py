@@ -1,7 +1,8 @@
 """Finds RMS norms of a dimension that an axis of the mesh splits, as `ttir.distributed_rms_norm`.
 
 Tenstorrent's library computes them in one op for few rows, as when a language model decodes. All other forms stay
-chains of primitives with an `all_reduce` of the means of the squares.
+chains of primitives with an `all_reduce` of the means of the squares. So do norms whose weight is not known before the
+inputs: to bring it into the form of the op in each call may cost more than the op saves.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from torch_mlir import ir
 from tt_torch.mlir import ods
 from tt_torch.mlir.mesh import mesh_of
 from tt_torch.mlir.rules import Builder, RuleSet, dtype, producer, shape, single_use
+from tt_torch.mlir.ttir.constness import is_constant
 from tt_torch.mlir.ttir.passes import canonicalize
 from tt_torch.mlir.ttir.passes import fuse_normalization as local
 from tt_torch.mlir.ttir.passes.canonicalize import splat
@@ -43,7 +45,7 @@ def distributed_rms_norm(op: Op, b: Builder) -> Value | None:
     """x * rsqrt(mean over the chips of mean(x ** 2) + epsilon) * weight, over the last dimension."""
     for normed, weight in (op.operands, list(op.operands)[::-1]):
         product = producer(normed, "ttir.multiply") if single_use(normed) else None
-        if product is None or shape(op.results[0]) != shape(normed) or not _is_vector(weight, normed):
+        if product is None or shape(op.results[0]) != shape(normed) or not _is_weight(weight, normed):
             continue
         for x, second in (product.operands, list(product.operands)[::-1]):
             if shape(x) == shape(normed) and fits(x) and (found := _deviation(second, x)) is not None:
@@ -55,8 +57,10 @@ def distributed_rms_norm(op: Op, b: Builder) -> Value | None:
     return None
 
 
-def _is_vector(weight: Value, x: Value) -> bool:
-    return shape(weight)[-1:] == shape(x)[-1:] and math.prod(shape(weight)) == shape(x)[-1]
+def _is_weight(value: Value, x: Value) -> bool:
+    """Whether `value` has one element for each column of `x`, and is known before the inputs."""
+    is_vector = shape(value)[-1:] == shape(x)[-1:] and math.prod(shape(value)) == shape(x)[-1]
+    return is_vector and is_constant(value)
 
 
 def _deviation(value: Value, x: Value) -> tuple[int, float] | None:
