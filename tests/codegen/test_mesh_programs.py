@@ -88,8 +88,8 @@ def test_semaphores_have_names_of_their_own():
     text = to_python(norm_of_a_split_dimension(), "net", [(None, 1), (None, 0)], [(None, 1)])
     made = re.findall(r"^    (\w+) = ttnn.create_global_semaphore\($", text, re.MULTILINE)
     used = re.findall(r"ttnn.fused_rms_minimal\((.*?)\n    \)\n", text, re.DOTALL)
-    assert made == ["semaphore_0", "semaphore_1"] and len(used) == 3
-    assert [re.search(r" device,\s+(\w+),", call)[1] for call in used] == ["semaphore_0", "semaphore_1", "semaphore_0"]
+    assert made == ["semaphore_1", "semaphore_2"] and len(used) == 3
+    assert [re.search(r" device,\s+(\w+),", call)[1] for call in used] == ["semaphore_1", "semaphore_2", "semaphore_1"]
 
 
 @needs_ttnn

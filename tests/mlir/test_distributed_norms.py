@@ -131,7 +131,7 @@ def test_two_semaphores_take_turns():
     assert names[:4] == ["EmptyOp"] * 2 + ["CreateGlobalSemaphoreOp"] * 2
     assert names.count("EmptyOp") == names.count("CreateGlobalSemaphoreOp") == 2
     fused = [op for op in ops if op.name == NORM]
-    assert [op.record["semaphore"]["global_id"] for op in fused] == [0, 1, 0, 1, 0]
+    assert [op.record["semaphore"]["global_id"] for op in fused] == [1, 2, 1, 2, 1]
     stats = [op.tensor("stats") for op in fused]
     assert len({t.id for t in stats[:2]}) == 2
     assert [t.id for t in stats] == [stats[i % 2].id for i in range(5)]

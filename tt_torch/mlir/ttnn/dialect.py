@@ -368,19 +368,9 @@ op(
     "input weight stats?",
     "cluster_axis epsilon program_config? semaphore?",
     fixed={"compute_config": {"math_fidelity": "HiFi4", "fp32_dest_acc_en": True}},
-    needs={"input": on_its_cores, "weight": {"tiled": False}, "stats": lambda op, x: {}},
-    infer=infer.same,
+    needs={"input": on_its_cores, "weight": {"tiled": False}},
     collective=True,
     pure=False,
-)
-op(
-    "create_global_semaphore",
-    "CreateGlobalSemaphoreOp",
-    "",
-    "core_range_set initial_value out",
-    results="",
-    pure=False,
-    typed=False,
 )
 
 # --- layout, placement, program structure
@@ -390,9 +380,10 @@ op("to_device", "ToDeviceOp", "in", derived=("device",))
 op("from_device", "FromDeviceOp", "in")
 op("deallocate", "DeallocateOp", "in", "force", results="", pure=False)
 
-# --- recordings; they change memory and command queues
+# --- recordings and memory of their own; they change memory and command queues
 EFFECT: dict[str, Any] = {"pure": False, "typed": False}
 DEVICE = {"global_id": 0}  # the id of a DeviceRef is its first chip
+op("create_global_semaphore", "CreateGlobalSemaphoreOp", "", "core_range_set initial_value out", results="", **EFFECT)
 op("empty", "EmptyOp", derived=("device", "dtype", "layout", "shape"), **EFFECT)
 op("write_tensor", "WriteTensorOp", "host_tensor device_tensor", "blocking cq_id", results="", **EFFECT)
 op("copy", "CopyOp", "src dst", results="", **EFFECT)

@@ -49,7 +49,7 @@ def _place(first: ir.Operation, norms: list[ir.Operation], grid: tuple[int, int]
         turn = turns.get(axis, 0)
         turns[axis] = turn + 1
         numbers.append((axis, turn % TURNS))
-    for number, key in enumerate(dict.fromkeys(numbers)):
+    for number, key in enumerate(dict.fromkeys(numbers), 1):  # 0 is null
         sizes = [1, 1, TILE, TILE * mesh_of(first)[key[0]]]
         scratch[key] = before("ttnn.empty", type=with_layout(sizes, STATS)), {"global_id": number}
     cores = {"core_ranges": [{"start_coord": FIRST, "end_coord": {"x": grid[1] - 1, "y": grid[0] - 1}}]}
