@@ -430,7 +430,7 @@ func.func @main(%x: tensor<1x1x33x64xf32, #rows>, %w: tensor<2x32xf32, #weight>,
 
 // -----
 
-// The library would take these statistics, and its kernels would write behind them.
+// The library would take these statistics, and all chips would write to the only tile.
 // CHECK: ttnn.distributed_rms_norm, and ttnn {{.*}} does not take statistics that do not have a tile of Float32 for each chip
 #rows = #ttnn.layout<"Float32", "Tile", "L1", "WidthSharded", array<i64: 1, 2>>
 #weight = #ttnn.layout<"Float32", "RowMajor", "DRAM", "Interleaved", array<i64: 1, 1>>

@@ -6,8 +6,9 @@ the others that has its number, and increments the semaphore there. The op waits
 its semaphore.
 
 A chip may be one such op ahead of another one, but never two. So two semaphores and two tensors of statistics take
-turns along an axis. They are made at the beginning of a program: making a semaphore waits until all chips have its
-value, and have done all earlier work. So nothing else lies where another chip writes.
+turns along an axis. They are made at the beginning of a program: in tt-metal's sources, making a semaphore waits until
+all chips of the host have its value, and have done all earlier work. So nothing else lies where another chip writes.
+Mock chips cannot show this.
 """
 
 from __future__ import annotations
