@@ -31,8 +31,8 @@ func.func @main(%x: tensor<32x32xbf16, #tile>, %w: tensor<32x32xbf16, #tile> {tt
 
 // -----
 
-// Nothing changes before a softmax, whose operand may have masks; before an op that has no block floats; or if a value
-// that would change, too, is a result of the program.
+// Nothing changes before a softmax, whose operand may have masks; before an op that has no block floats, or none beside
+// another type; or if a value that would change, too, is a result of the program.
 #tile = #ttnn.layout<"BFloat16", "Tile", "DRAM", "Interleaved", array<i64: 1, 1>>
 // CHECK-LABEL: @main(
 // CHECK-NOT: BFP_BFloat8
@@ -45,7 +45,9 @@ func.func @main(%x: tensor<32x32xbf16, #tile>, %w: tensor<32x32xbf16, #tile> {tt
   %4 = "ttnn.concat"(%3, %x) {dim = 1 : i64, operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<32x32xbf16, #tile>, tensor<32x32xbf16, #tile>) -> tensor<32x64xbf16, #tile>
   %5 = "ttnn.matmul"(%w, %x) {transpose_a = false, transpose_b = false} : (tensor<32x32xbf16, #tile>, tensor<32x32xbf16, #tile>) -> tensor<32x32xbf16, #tile>
   %6 = "ttnn.exp"(%5) : (tensor<32x32xbf16, #tile>) -> tensor<32x32xbf16, #tile>
-  return %2, %4, %6 : tensor<32x32xbf16, #tile>, tensor<32x64xbf16, #tile>, tensor<32x32xbf16, #tile>
+  %7 = "ttnn.matmul"(%x, %w) {transpose_a = false, transpose_b = true} : (tensor<32x32xbf16, #tile>, tensor<32x32xbf16, #tile>) -> tensor<32x32xbf16, #tile>
+  %8 = "ttnn.maximum"(%6, %7) : (tensor<32x32xbf16, #tile>, tensor<32x32xbf16, #tile>) -> tensor<32x32xbf16, #tile>
+  return %2, %4, %8 : tensor<32x32xbf16, #tile>, tensor<32x64xbf16, #tile>, tensor<32x32xbf16, #tile>
 }
 
 // -----

@@ -23,7 +23,7 @@ from tt_torch.mlir.ttnn import caches, distributed_norms, heads, sharded, window
 from tt_torch.mlir.ttnn.layout import Layout, layout_of
 from tt_torch.mlir.types import Op, Value
 from tt_torch.wire.custom_ops import MOST_RESULTS
-from tt_torch.wire.facts import TILE
+from tt_torch.wire.facts import BLOCK_BITS, TILE
 
 VERSION = "0.81.1"
 FLOATS = frozenset({"Float32", "BFloat16", "BFP_BFloat8"})
@@ -267,6 +267,13 @@ def _volumes(op: ir.Operation) -> str:
     return f"{channels} channels" if channels % unit or a["out_channels"] % TILE else ""
 
 
+def _one_type(op: ir.Operation) -> str:
+    """Other ops of two tensors take block floats beside another type."""
+    kinds = {layout_of(x).dtype for x in op.operands}
+    mixed = len(kinds) > 1 and any(kind in BLOCK_BITS for kind in kinds)
+    return f"operands of {' and '.join(sorted(kinds))}" if mixed else ""
+
+
 def _rule(names: Sequence[str], *fields: Any, **more: Any) -> dict[str, Rule]:
     return {f"ttnn.{name}": Rule(*fields, **more) for name in names}
 
@@ -280,12 +287,13 @@ EXACT = EVERY - {"BFP_BFloat8"}  # block floats come out as bfloat16
 CACHES = ["fill_cache", "paged_fill_cache", "paged_update_cache", "update_cache"]
 PAGED = "paged_scaled_dot_product_attention_decode"
 RULES: dict[str, Rule] = {
-    **_rule([*ttir.UNARY, *ttir.UNARY_PREDICATES, "pow", "atan2", "divide"], FLOATS),
+    **_rule([*ttir.UNARY, *ttir.UNARY_PREDICATES, "divide"], FLOATS),
+    **_rule(["pow", "atan2"], FLOATS, more=_one_type),
     **_rule(["abs", "relu", "relu6"], EVERY),
     **_rule(["neg"], FLOATS | {"Int32"}),
     **_rule(["leaky_relu"], EVERY - {"Int32"}),
     **_rule(["logical_not", *ARITHMETIC], EVERY - {"UInt8"}),
-    **_rule(WHOLE, FLOATS | WIDE),
+    **_rule(WHOLE, FLOATS | WIDE, more=_one_type),
     **_rule(BITS, INTEGERS - {"UInt8"}),
     **_rule([*ttir.COMPARISONS, *ttir.LOGICAL], EVERY - {"UInt8"}, makes=as_declared),
     **_rule(["pow_scalar"], EVERY - {"UInt8"}, more=_powers),
