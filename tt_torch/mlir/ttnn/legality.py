@@ -259,14 +259,6 @@ def _transposed(op: ir.Operation) -> str:
     return "a narrow image" if windows.transposed_too_narrow(ods.attrs_of(op)) else ""
 
 
-def _volumes(op: ir.Operation) -> str:
-    a = ods.attrs_of(op)
-    if a["groups"] != 1:
-        return "groups"
-    unit, channels = TILE if math.prod(a["kernel_size"]) % 2 else TILE // 2, shape(op.operands[0])[-1]
-    return f"{channels} channels" if channels % unit or a["out_channels"] % TILE else ""
-
-
 def _one_type(op: ir.Operation) -> str:
     """Other ops of two tensors take block floats beside another type."""
     kinds = {layout_of(x).dtype for x in op.operands}
@@ -312,7 +304,7 @@ RULES: dict[str, Rule] = {
     **_rule(["softmax", "layer_norm", "rms_norm"], FLOATS, TILES),
     **_rule(["conv2d"], PLAIN, BOTH, in_tiles, more=_convolved, values=1),
     **_rule(["conv_transpose2d"], FLOATS, BOTH, in_tiles, more=_transposed, values=1),
-    **_rule(["conv3d"], PLAIN, ROWS, more=_volumes, values=1),
+    **_rule(["conv3d"], PLAIN, ROWS, more=windows.unfit_volume, values=1),
     **_rule(["max_pool2d", "avg_pool2d"], frozenset({"BFloat16"}), makes=as_wanted),
     **_rule(["max_pool2d_with_indices"], frozenset({"BFloat16"}), BOTH, _placed),
     **_rule(["reshape"], FLOATS | WIDE, host=True),

@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
-from tt_torch.mlir import infer
-from tt_torch.mlir.types import Attrs, Value
+import math
+
+from tt_torch.mlir import infer, ods
+from tt_torch.mlir.rules import shape
+from tt_torch.mlir.types import Attrs, Op, Value
+from tt_torch.wire.facts import TILE
+
+
+def unfit_volume(op: Op) -> str:
+    """The reason why a 3D convolution is not accepted; empty if it is."""
+    a = ods.attrs_of(op)
+    if a["groups"] != 1:
+        return "groups"
+    unit, channels = TILE if math.prod(a["kernel_size"]) % 2 else TILE // 2, shape(op.operands[0])[-1]
+    return f"{channels} channels" if channels % unit or a["out_channels"] % TILE else ""
 
 
 def sliding_size(a: Attrs) -> tuple[int, int]:
