@@ -9,6 +9,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
 
 import tt_torch
 from tt_torch.config import CompilerConfig
@@ -83,6 +85,35 @@ def test_the_cache_has_the_roundings_of_its_type(fill: bool, users: int, ahead: 
         assert torch.equal(model.keys, expected)
         want = F.scaled_dot_product_attention(q, model.keys, model.values, enable_gqa=True)
         torch.testing.assert_close(out, want, atol=2e-2, rtol=2e-2)
+
+
+@pytest.mark.parametrize("options", [{"enable_trace": True}, {"optimization_level": 2}], ids=str)
+@torch.no_grad()
+def test_the_cache_in_recordings_and_at_level_2(options: dict[str, Any]) -> None:
+    torch.manual_seed(0)
+    model = Attention()
+    run = torch.compile(model, backend="tt", options=OPTIONS | options)
+    for position in range(4):
+        q, k, v = drawn(model)
+        expected = after(model, k, position)
+        run(q, k, v, torch.tensor([position]))
+        assert torch.equal(model.keys, expected)
+
+
+@torch.no_grad()
+def test_each_chip_of_a_mesh_has_its_part_of_the_cache() -> None:
+    mesh, model, whole = init_device_mesh("tt", (1, 2)), Attention(), Attention()
+    try:
+        for name in ("keys", "values"):
+            setattr(model, name, distribute_tensor(getattr(model, name), mesh, [Replicate(), Shard(1)]))
+        run = torch.compile(model, backend="tt", options=OPTIONS)
+        for position in range(2):
+            given = drawn(whole)
+            whole.keys = after(whole, given[1], position)
+            run(*(distribute_tensor(x, mesh, [Replicate(), Shard(1)]) for x in given), torch.tensor([position]))
+            assert isinstance(model.keys, DTensor) and torch.equal(model.keys.full_tensor().cpu(), whole.keys)
+    finally:
+        torch.distributed.destroy_process_group()
 
 
 @torch.no_grad()

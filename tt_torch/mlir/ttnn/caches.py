@@ -19,10 +19,10 @@ def unfit_update(op: ir.Operation) -> str:
     type, and updates round bfloat16 to block floats.
     """
     cache, new = op.operands[0], op.operands[1]
-    types = (layout_of(cache).dtype, layout_of(new).dtype)
-    rounds = types == ("BFP_BFloat8", "BFloat16") and "fill" not in op.name
-    if not rounds and (types[0] != types[1] or (types[1] == "BFP_BFloat8" and "fill" not in op.name)):
-        return f"entries of {types[1]} for a cache of {types[0]}"
+    kept, given = layout_of(cache).dtype, layout_of(new).dtype
+    rounds = kept == "BFP_BFloat8" and "fill" not in op.name
+    if given != ("BFloat16" if rounds else kept):
+        return f"entries of {given} for a cache of {kept}"
     size, length = shape(cache)[2], shape(new)[2]
     if op.name.startswith("ttnn.paged") and size % TILE:
         return f"pages of {size} positions"
