@@ -73,7 +73,7 @@ Step = tuple[str, Callable[[ir.Module, CompilerConfig], object]]
 def _optimize(module: ir.Module, config: CompilerConfig) -> None:
     with op_model.chosen(config) as questions:
         chip = system(config.arch, config.system_desc)
-        optimize(module, chip, config.level, questions, None, config.splits_weights)
+        optimize(module, chip, config.level, questions, config.splits_weights)
 
 
 TO_STABLEHLO: list[Step] = [

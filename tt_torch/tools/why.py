@@ -76,7 +76,7 @@ def _decided(source: str | bytes, config: CompilerConfig) -> list[Decision]:
     made: list[Decision] = []
     with op_model.chosen(config) as questions:
         chip = system(config.arch, config.system_desc)
-        optimize(module, chip, config.level, questions, made, config.splits_weights)
+        optimize(module, chip, config.level, questions, config.splits_weights, made)
     return made
 
 

@@ -47,13 +47,13 @@ def optimize(
     system: SystemDesc,
     level: int,
     questions: Questions | None = None,
-    report: list[Decision] | None = None,
     splits_weights: bool = False,
+    report: list[Decision] | None = None,
 ) -> int:
     """Level 1 chooses how products are computed, and level 2 also where tensors lie.
 
-    `questions` go to an op model, which says which forms the library takes and how much memory each form needs. A
-    `report` gets one decision per op. With `splits_weights`, weights may lie in parts on the banks of DRAM. Returns the
+    `questions` go to an op model, which says which forms the library takes and how much memory each form needs. With
+    `splits_weights`, weights may lie in parts on the banks of DRAM. A `report` gets one decision per op. Returns the
     most bytes of L1 that the program needs on one core. If nobody knows how much one of its ops needs, these are all
     bytes that a core has.
     """
