@@ -119,14 +119,15 @@ class CompilerOptions:
     activation_dtype: str | None = option(
         ACTIVATION_DTYPE,
         None,
-        "device type of bfloat16 values between ops: results of matrix products, and of the ops that follow, where the "
-        "library has all of them for it: [quantization.md](quantization.md#activations)",
+        "device type of results of matrix products in bfloat16. The results of ops that follow have it, too. "
+        "Values keep bfloat16 where the library lacks an op for block floats: "
+        "[quantization.md](quantization.md#activations)",
         "TT_TORCH_ACTIVATION_DTYPE",
     )
     kv_cache_dtype: str | None = option(
         ACTIVATION_DTYPE,
         None,
-        "device type of bfloat16 caches of keys and values that a program updates in place: "
+        "device type of caches of keys and values in bfloat16, if the program updates them in place: "
         "[quantization.md](quantization.md#caches)",
         "TT_TORCH_KV_CACHE_DTYPE",
     )

@@ -1,5 +1,7 @@
-"""What a binary says of its mesh, of the parts of its tensors, and of its collectives, compared with tt-mlir's binaries
-of the same functions."""
+"""The fields of a binary about its mesh, its tensors and its collectives are those of tt-mlir's binaries.
+
+Each test compares two binaries of the same function.
+"""
 
 from __future__ import annotations
 

@@ -9,8 +9,7 @@ A keyword argument is left out if its field is absent. `a.b` is the field `b` of
 `shape`, `dtype`, `layout` and `memory_config`. `f(a)` is the result of `VALUES["f"]` (values.py) for the field `a`,
 or of `OF_TENSORS["f"]` for the name of the tensor `a`.
 An argument that starts with a capital letter, such as `True`, is Python text and not a field; `Device` is the device
-of the program. Generated programs and
-the conformance check are made from these rows.
+of the program. Generated programs and the conformance check are made from these rows.
 """
 
 from __future__ import annotations

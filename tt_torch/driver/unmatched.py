@@ -1,4 +1,4 @@
-"""Tells the user of precisions that change nothing, and of entries of options by module that match nothing."""
+"""Warnings about options that have no effect: a precision changes nothing, or an entry matches no module."""
 
 from __future__ import annotations
 

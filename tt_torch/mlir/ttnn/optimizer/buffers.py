@@ -64,8 +64,10 @@ def _norm(op: ir.Operation, sizes: tuple[int, int]) -> int:
 
 
 def distributed_norm(op: ir.Operation, part: int) -> int:
-    """What an RMS norm over several chips takes on a core that has `part` tiles of its rows: their values and squares
-    in float32, and the weight. In addition, a core adds up a row and a column of cores."""
+    """The bytes that an RMS norm over several chips takes on a core with `part` tiles of its rows.
+
+    The core has the values and their squares in float32, and the weight. It also adds up a row and a column of cores.
+    """
     grid = ods.attr(op, "program_config")["compute_with_storage_grid_size"]
     weight = layout_of(op.operands[1]).with_(tiled=True).bytes((TILE, TILE))
     return part * (2 * WIDE_TILE + weight) + (grid["x"] + grid["y"] + 8) * WIDE_TILE
