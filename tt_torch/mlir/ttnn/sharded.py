@@ -14,7 +14,7 @@ from tt_torch.mlir.rules import shape
 from tt_torch.mlir.ttir import dialect as ttir
 from tt_torch.mlir.ttnn.layout import Layout, layout_of, tiles
 from tt_torch.mlir.types import Attrs, Value
-from tt_torch.wire.facts import TILE
+from tt_torch.wire.facts import BLOCK_BITS, TILE
 
 BANKS = "MatmulMultiCoreReuseMultiCastDRAMShardedProgramConfig"
 
@@ -80,8 +80,10 @@ def _takes(op: ir.Operation) -> bool:
         return (ods.attr(op, "conv2d_config") or {}).get("shard_layout") == made.memory_layout and _alike(first, made)
     if op.name == "ttnn.max_pool2d":
         return _alike(first, made) and made.memory_layout == "HeightSharded"
-    if op.name == "ttnn.reshape":
+    if op.name == "ttnn.reshape" and made.sharded:
         return keeps_tiles(op) and _alike(first, made)
+    if op.name == "ttnn.reshape":
+        return joins_parts(op)
     return op.name in MOVES and not made.sharded and whole_tiles(op.operands[0])
 
 
@@ -128,6 +130,11 @@ def keeps_tiles(op: ir.Operation) -> bool:
     if min(len(before), len(after)) < 2 or before[-1] != after[-1]:
         return False
     return before[-2] == after[-2] or (before[-2] % TILE == 0 and after[-2] % TILE == 0)
+
+
+def joins_parts(op: ir.Operation) -> bool:
+    """Whether a reshape reads a split tensor and gives an interleaved one. The library converts block floats before."""
+    return layout_of(op.operands[0]).dtype not in BLOCK_BITS
 
 
 def whole_tiles(value: Value) -> bool:

@@ -55,10 +55,12 @@ def softmax(op: ir.Operation, cores: Cores, wanted: Asked) -> Iterator[Choice]:
 
 
 def reshape(op: ir.Operation, cores: Cores, wanted: Asked) -> Iterator[Choice]:
-    """A reshape that leaves all tiles where they are."""
+    """A reshape that leaves all tiles where they are, or one that reads a sharded operand and joins its parts."""
     if sharded.keeps_tiles(op):
         for layout, operands in _as_operand(op, cores, wanted):
             yield Choice(layout, operands, {}, buffers.MOVING)
+    if layout_of(op.operands[0]).sharded and sharded.joins_parts(op):
+        yield Choice(layout_of(op.results[0]).interleaved(), {}, {}, buffers.MOVING)
 
 
 def moves(op: ir.Operation, cores: Cores, wanted: Asked) -> Iterator[Choice]:
