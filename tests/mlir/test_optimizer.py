@@ -102,6 +102,39 @@ def test_a_norm_is_split_only_if_its_rows_are_whole_tiles(width, splits):
     assert bool(norm.results[0].grid) == splits
 
 
+class Branches(nn.Module):
+    """Two convolutions that read one image in another layout than it is made in."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.one, self.two = (nn.Conv2d(i, o, 1) for i, o in ((128, 512), (512, 256), (512, 256)))
+
+    def forward(self, x):
+        y = torch.relu(self.first(x))
+        return self.one(y) * self.two(y)
+
+
+POOLED = nn.Sequential(nn.Conv2d(128, 512, 1), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten())
+
+
+@pytest.mark.parametrize(
+    ("model", "size", "moves"),
+    [
+        (Branches(), 28, 2),  # the second convolution reads the copy that is made for the first one
+        (POOLED, 7, 1),  # the reshape before the mean joins the parts
+        (nn.Sequential(POOLED, nn.Linear(512, 1000)), 7, 1),  # the program returns scores that are not split
+    ],
+)
+def test_nothing_is_moved_twice(model, size, moves):
+    """The image is moved once into the parts of the first convolution, and each further move is needed."""
+    x, config = torch.randn(8, 128, size, size), CompilerConfig(dtype="bf16", optimization_level=2)
+    made = tt_torch.compile_model(model.eval(), (x,), config)
+    names = [op.name for op in facts.ops(decode(made.binary)["programs"][0])]
+    assert names.count("ToMemoryConfigOp") == moves
+    whole = tt_torch.compile_model(model.eval(), (x,), CompilerConfig(dtype="bf16"))
+    assert torch.equal(made(x), whole(x))
+
+
 @pytest.mark.parametrize("channels", [3, 20, 64])
 def test_the_first_convolution_is_split_by_pixels(channels):
     """Its image never goes back to DRAM, also if it has fewer channels than a tile has columns. If it has few, it lies

@@ -25,8 +25,9 @@ from tt_torch.mlir.ttnn.layout import Layout, layout_of, tiles
 from tt_torch.mlir.ttnn.optimizer import buffers, families
 from tt_torch.mlir.ttnn.optimizer.applying import moved, take
 from tt_torch.mlir.ttnn.optimizer.biases import split_biases
-from tt_torch.mlir.ttnn.optimizer.choice import Choice, lying, moving, reading, seconds, taking, while_moving
+from tt_torch.mlir.ttnn.optimizer.choice import Choice, lying, seconds, taking, while_moving
 from tt_torch.mlir.ttnn.optimizer.cores import Cores, cores_of, like
+from tt_torch.mlir.ttnn.optimizer.foresight import INTERLEAVED, JOINING, seconds_to_readers
 from tt_torch.mlir.ttnn.optimizer.op_model import Questions, Verdict
 from tt_torch.mlir.ttnn.optimizer.overriding import NOTHING, asked_of, error, follows, forget, misfit, names_of, words
 from tt_torch.mlir.ttnn.optimizer.weighing import CHOSEN, REFUSED, Candidate, Decision, configuration_of, moves_of
@@ -35,11 +36,6 @@ from tt_torch.overrides import Asked
 from tt_torch.wire.messages import SystemDesc
 
 MOVES_OF_CONV = 2  # the library splits an interleaved image over the cores, and puts the result back
-# Ops that run well on values in L1 that are not split.
-INTERLEAVED = (sharded.ELEMENTWISE | sharded.NORMS | sharded.PRODUCTS | sharded.MOVES | sharded.HEADS) | {
-    f"ttnn.{name}" for name in ("concat", "max", "mean", "min", "reshape", "softmax", "sum", "to_layout")
-}
-JOINING = INTERLEAVED - sharded.ELEMENTWISE - sharded.NORMS - sharded.PRODUCTS  # the others read split values as well
 
 
 def optimize(
@@ -125,7 +121,7 @@ class _Walk:
         if found is None:
             self.peak = self.cores.l1
             return self._bring_back(op, out_of_l1=True)
-        return self._apply(op, found)
+        return self._apply(i, op, found)
 
     def _scratch_of_norms(self) -> int:
         """Bytes on the first core in which the norms over several chips exchange statistics, during all ops."""
@@ -274,16 +270,7 @@ class _Walk:
         return verdict.choice.scratch if takes else self.cores.l1
 
     def _seconds(self, op: ir.Operation, choice: Choice) -> float:
-        """Returns the modelled seconds of the op in this form, and of its readers to read the result."""
-        total = seconds(op, choice, self.cores)
-        for result, layout in choice.makes(op):
-            for use in result.uses:
-                if layout.sharded and not families.reads(use.owner.operation, use.operand_number, layout, self.cores):
-                    back = layout.interleaved("L1" if use.owner.name in JOINING else "DRAM")
-                    total += moving(result, back, self.cores, layout) + reading(back, shape(result), self.cores)
-                else:
-                    total += reading(layout, shape(result), self.cores)
-        return total
+        return seconds_to_readers(op, choice, self.cores)
 
     def _needed(self, op: ir.Operation, choice: Choice) -> int:
         """Bytes of L1 on the fullest core while the op runs, or while its operands are moved if that is more."""
@@ -335,11 +322,13 @@ class _Walk:
 
     # --- changing the program
 
-    def _apply(self, op: ir.Operation, choice: Choice) -> None:
+    def _apply(self, i: int, op: ir.Operation, choice: Choice) -> None:
+        before = list(op.operands)
         self.peak = max(self.peak, self._needed(op, choice))
         for index, layout in choice.operands.items():
             if index not in choice.weights:
                 self._move(op, index, layout)
+                self._share(i, op.operands[index], before[index])
         self.constants.update(take(op, choice, self.cores))
         for result, layout in choice.makes(op):
             if layout.buffer == "L1" and result in self.last:
@@ -355,6 +344,32 @@ class _Walk:
         op.operands[index] = copy = moved(op, value, layout)
         if layout.buffer == "DRAM":
             self.in_dram[value] = copy
+
+    def _share(self, i: int, copy: Value, value: Value) -> None:
+        """Lets all later readers of a value in L1 read a copy that another op has split in another way, if this takes
+        none of them longer. The value is free then, and nobody makes the copy again."""
+        layout, last = layout_of(copy), self.last.get(value, i)
+        later = [op for op in self.ops[i + 1 : last + 1] if value in op.operands]
+        if value not in self.held or not layout.sharded or not later:
+            return
+        if all(self._is_free(op) and self._shortest(op, {value: layout}) <= self._shortest(op, {}) for op in later):
+            for op in later:
+                for index, operand in enumerate(op.operands):
+                    if operand == value:
+                        op.operands[index] = copy
+            self.last[value], self.last[copy] = i, last
+            self.held[copy] = layout.bytes_of_core(shape(copy), self.cores.count)
+
+    @staticmethod
+    def _is_free(op: ir.Operation) -> bool:
+        """Whether the optimizer chooses the form of an op, and no override does."""
+        return bool(op.results) and op.name != "func.call" and op.name not in sharded.OWN and asked_of(op) == NOTHING
+
+    def _shortest(self, op: ir.Operation, places: dict[Value, Layout]) -> float:
+        """The modelled seconds of the fastest form of an op, if some of its operands lie elsewhere."""
+        with lying(places):
+            forms = [*families.choices(op, self.cores), self._plain(op, NOTHING)]
+            return round(min(self._seconds(op, form) for form in forms), 12)
 
     def _bring_back(self, op: ir.Operation, out_of_l1: bool = False) -> None:
         """Gives an op operands that are not split, and with `out_of_l1` none in L1."""
