@@ -76,7 +76,8 @@ class Layout:
             row = -(-self.bytes([width]) // L1_ALIGNMENT) * L1_ALIGNMENT
             return self.bytes((rows, width)) if self.tiled else rows * row
         page = self.bytes((facts.TILE, facts.TILE)) if self.tiled else self.bytes([*shape][-1:])
-        return -(-self.bytes(shape) // max(page, 1) // cores) * page
+        pages = -(-self.bytes(shape) // max(page, 1) // cores)
+        return pages * -(-page // L1_ALIGNMENT) * L1_ALIGNMENT
 
 
 def tiles(shape: Sequence[int]) -> tuple[int, int]:
