@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import torch
 from layered import drawn, of_few_rows, overridden
+from nights import seeds
 from op_rows import Row, draw
 from op_table import FAMILIES
 from row_programs import Programs, together
@@ -25,6 +26,8 @@ from tt_torch.driver.backend import compile_captured
 from tt_torch.driver.observer import Observer
 from tt_torch.errors import OverrideError
 from tt_torch.mlir import pipeline
+from tt_torch.mlir.ttnn.optimizer.op_model import Questions
+from tt_torch.mlir.ttnn.optimizer.overriding import words
 from tt_torch.wire import chips
 
 pytestmark = [
@@ -32,6 +35,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*mock device"),
 ]
 
+PARTS = 60  # of the op table, whose ops are asked about with all their forms
 ARCHS = {name: environment.DEVICES[name] for name in ("n150", "p150")}  # a chip of an n300 is like that of an n150
 
 
@@ -250,6 +254,40 @@ def test_the_library_as_op_model(device, checkers, monkeypatch, tmp_path):
         assert tt_torch.compile_model(model, (x,), config).binary == made.binary
         config.optimization_level, config.op_model = 0, "rules"
         assert torch.equal(tt_torch.compile_model(model, (x,), config)(x), made(x))
+
+
+@pytest.fixture
+def counted_too_little(monkeypatch):
+    """The forms of ops for which the rules count less L1 than the library needs, among all that are weighed."""
+    found, ask = [], Questions.verdict
+
+    def verdict(self, op, choice):
+        answer = ask(self, op, choice)
+        known = answer.known and not answer.refusal and choice.scratch < self._cores.l1
+        if known and choice.scratch < answer.choice.scratch:
+            types = [str(value.type) for value in (*op.operands, *op.results)]
+            found.append((op.name, types, words(choice.result), choice.scratch, answer.choice.scratch))
+        return answer
+
+    monkeypatch.setattr(Questions, "verdict", verdict)
+    return found
+
+
+@pytest.mark.parametrize("device", ARCHS)
+@pytest.mark.parametrize("part", seeds(1, PARTS))
+def test_rules_count_what_ops_need(part, device, counted_too_little):
+    """This holds for ops of the op table and of random models, in all forms that the optimizer weighs."""
+    config = CompilerConfig(optimization_level=2, op_model="ttnn", arch=ARCHS[device])
+    for row in [row for family in FAMILIES.values() for row in family][part::PARTS]:
+        inputs = [draw(i, row.dtypes[0]) if isinstance(i, tuple) else i(row.dtypes[0]) for i in row.inputs]
+        torch.compiler.reset()
+        with torch.no_grad():
+            torch.compile(row.fn, backend="tt", options=BackendOptions(compiler_config=config), dynamic=False)(*inputs)
+    for seed in range(5 * part, 5 * part + 5):
+        model, x, rng = drawn(seed)
+        dtype, weights = rng.choice([None, "bf16"]), rng.choice([None, "bfp8_b"])
+        tt_torch.compile_model(model, (x,), dataclasses.replace(config, dtype=dtype, weight_dtype=weights))
+    assert counted_too_little == []
 
 
 @pytest.mark.parametrize("device", ARCHS)

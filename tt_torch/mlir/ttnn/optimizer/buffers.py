@@ -11,17 +11,25 @@ from torch_mlir import ir
 
 from tt_torch.mlir import ods
 from tt_torch.mlir.rules import shape
+from tt_torch.mlir.ttir import dialect as ttir
 from tt_torch.mlir.ttnn import sharded
 from tt_torch.mlir.ttnn.layout import layout_of, tiles
 from tt_torch.mlir.ttnn.optimizer.cores import Cores
-from tt_torch.mlir.types import Value
+from tt_torch.mlir.types import Attrs, Value
 from tt_torch.wire.facts import BLOCK_BITS, TILE
 
 WIDE_TILE = TILE * TILE * 4  # bytes of a tile of float32, in which partial results are kept
 FEW_TILES = 12 * WIDE_TILE  # what an element-wise op or a reduction takes: two tiles per tensor, and their casts
 SEMAPHORE = 32  # bytes of a global semaphore
-MOVING = 64 * 1024  # what an op that moves tiles takes
-MASK = 8 * WIDE_TILE  # what an op takes in addition if it masks the end of a row
+MOVING = 64 * 1024  # what an op that moves tiles takes at most
+MAPPING = 512  # bytes that say where the parts of a tile come from
+ROW_BYTES = 32  # rows begin at multiples of this
+ROWS_TO_PAD = 32 * 1024  # bytes of rows that are padded together
+REDUCED, REDUCED_SHORT = 11, 9  # tiles of a reduction, and of one whose matrix has fewer than four tiles
+TALL = 8 * WIDE_TILE  # what a sum of a long column takes, which is computed in two steps
+WHOLE_TYPES = {"BFloat16", "Float32", "Int32", "UInt32", "UInt16"}  # element-wise ops convert no others
+LOGICAL = {f"ttnn.{name}" for name in ttir.LOGICAL}
+LEAST = 2 * WIDE_TILE  # what a product takes beside its blocks
 MOST = 1152 * 1024  # what a product takes at most: the library chooses smaller blocks if it would take more
 MOST_WITH_BLOCKS = 1328 * 1024  # the same for a product with block floats
 ROWS_OF_COPIES = 6  # rows of tiles in the buffers of ops that make rows of tiles, or tiles of rows
@@ -38,29 +46,62 @@ def _width(op: ir.Operation) -> int:
     return tiles(shape(op.operands[0]))[1]
 
 
-def _tile(op: ir.Operation) -> int:
-    """The bytes of a tile of the first operand. Block floats count as bfloat16, which partial results and the weights
-    beside them have."""
-    layout = layout_of(op.operands[0])
+def _tile(value: Value) -> int:
+    """The bytes of a tile of a value. Block floats count as bfloat16, which partial results and the weights beside them
+    have."""
+    layout = layout_of(value)
     dtype = "BFloat16" if layout.dtype in BLOCK_BITS else layout.dtype
     return layout.with_(tiled=True, dtype=dtype).bytes((TILE, TILE))
 
 
+def elementwise(op: ir.Operation, cores: Cores) -> int:
+    """The buffers have two tiles of each tensor. There are two more if an operand is repeated along rows or columns.
+    There are two more for each operand of `where` if one is repeated along rows. Logical ops first compare with zero.
+
+    The library may convert operands of other types.
+    """
+    made, operands = op.results[0], list(op.operands)
+    types = [layout_of(v).dtype for v in (*operands, made)]
+    if set(types) - WHOLE_TYPES or len(set(types[-3:-1])) > 1:
+        return FEW_TILES
+    *read, written = (_tile(v) for v in (*operands, made))
+    spread = [v for v in operands if _outline(v) != _outline(made)]
+    more = 0
+    if op.name == "ttnn.where" and any(_outline(v)[0] != _outline(made)[0] for v in spread):
+        more = 2 * sum(read)
+    elif len(read) == 2:
+        more = (2 * max(read) if spread else 0) + (sum(read) if op.name in LOGICAL else 0)
+    return 2 * (sum(read) + written) + more
+
+
+def _outline(value: Value) -> list[int]:
+    return [1, 1, *shape(value)][-2:]
+
+
 def layer_norm(op: ir.Operation, cores: Cores) -> int:
-    return _norm(op, (5, 30) if _tile(op) == WIDE_TILE else (7, 52))
+    return _norm(op, 2, 14, wide=True)
 
 
 def rms_norm(op: ir.Operation, cores: Cores) -> int:
-    return _norm(op, (3, 28) if _tile(op) == WIDE_TILE else (4, 48))
+    wide = _sums_in_float32(op, free=False)
+    return _norm(op, 1, 12 if wide else 14, wide)
 
 
-def _norm(op: ir.Operation, sizes: tuple[int, int]) -> int:
-    """The buffers have some tiles for each four tiles of a row, and a fixed number of other tiles. They have more if a
-    row ends inside of a tile and must be masked. The library reads rows that are too long in parts, which takes less
-    memory than this."""
-    per_tile, fixed = sizes
-    masked = MASK if shape(op.operands[0])[-1] % TILE else 0
-    return (per_tile * 4 * -(-_width(op) // 4) + fixed + 1) * _tile(op) + masked
+def _norm(op: ir.Operation, kept: int, fixed: int, wide: bool) -> int:
+    """The buffers have blocks of 4 or 8 tiles of a row, of its weights, and of `kept` results before the last one. The
+    library reads rows that are too long in parts, which takes less memory than this."""
+    block, inner = (4, WIDE_TILE) if wide else (8, WIDE_TILE // 2)
+    x, *weights = op.operands
+    columns = block * -(-tiles(shape(x))[1] // block)
+    row = _tile(x) + sum(map(_tile, weights)) + kept * inner
+    return columns * row + 2 * block * (_tile(x) + (inner if weights else 0)) + fixed * inner
+
+
+def _sums_in_float32(op: ir.Operation, free: bool) -> bool:
+    """Whether an op adds up in float32: so do ops without a configuration, and `free` says it for those with an empty
+    one, which the library fills in."""
+    config: Attrs | None = ods.attrs_of(op).get("compute_config")
+    return True if config is None else bool(config.get("fp32_dest_acc_en", free))
 
 
 def distributed_norm(op: ir.Operation, part: int) -> int:
@@ -74,10 +115,15 @@ def distributed_norm(op: ir.Operation, part: int) -> int:
 
 
 def softmax(op: ir.Operation, cores: Cores) -> int:
-    """The buffers have room for each four tiles of a row, also of sharded rows. Rows that end inside of a tile are
-    masked in float32."""
-    whole, width = shape(op.operands[0])[-1] % TILE == 0, 4 * -(-_width(op) // 4)
-    return width * ((_tile(op) if whole else WIDE_TILE) + WIDE_TILE) + (18 if whole else 21) * WIDE_TILE
+    """The buffers have room for a row, also of sharded rows. The library computes a row in blocks of up to 4 or 8
+    tiles. It masks a row that ends inside of a tile, and needs another block for that."""
+    x, wide = op.operands[0], _sums_in_float32(op, free=True)
+    masked, (_, columns) = shape(x)[-1] % TILE > 0, tiles(shape(x))
+    inner, most = (WIDE_TILE, 4) if wide else (WIDE_TILE // 2, 8)
+    block = min(columns, most)
+    fixed = (4 if wide else 5) * inner + (WIDE_TILE // 2 if _tile(x) == WIDE_TILE else 0)
+    row = 2 * WIDE_TILE if masked else _tile(x) + inner
+    return block * -(-columns // block) * row + fixed + 2 * block * _tile(x) * (2 if masked else 1)
 
 
 def sharded_norm(op: ir.Operation, part: tuple[int, int], across: int) -> int:
@@ -89,56 +135,167 @@ def sharded_norm(op: ir.Operation, part: tuple[int, int], across: int) -> int:
         kept = rows * (2 * columns + 5) + 2 * across + 2 + share
     else:
         kept = rows * (2 * columns + 3) + across + 2 + share
-    return WIDE_TILE * kept + weights * columns * _tile(op)
+    return WIDE_TILE * kept + weights * columns * _tile(op.operands[0])
 
 
 def product(op: ir.Operation, cores: Cores) -> int:
     """We do not know which blocks the library chooses. It takes no more than both operands and a block of the result
     with its partial sums, and never more than MOST, or MOST_WITH_BLOCKS if an operand has block floats."""
-    (m, n), k, tile = tiles(shape(op.results[0])), _width(op), _tile(op)
+    (m, n), tile = tiles(shape(op.results[0])), _tile(op.operands[0])
+    k = -(-_outline(op.operands[0])[0 if ods.attr(op, "transpose_a") else 1] // TILE)
+    turned = [v for v, name in zip(op.operands, ("transpose_a", "transpose_b"), strict=False) if ods.attr(op, name)]
+    copies = sum(layout_of(v).interleaved("L1").bytes_of_core(shape(v), cores.count) for v in turned)
     sums = -(-m // cores.rows) * -(-n // cores.columns) * (tile + WIDE_TILE)
     blocks = any(layout_of(value).dtype in BLOCK_BITS for value in [*op.operands, *op.results])
     most = MOST_WITH_BLOCKS if blocks else MOST
-    return min((m + n) * k * tile + sums, most)
+    read = m * (2 if ods.attr(op, "transpose_a") else 1) + n
+    return min(read * k * tile + sums + LEAST, most) + copies
 
 
-def rows_of_tiles(op: ir.Operation, cores: Cores) -> int:
-    """The buffers have two rows of tiles that are as wide as the result."""
-    return _two_rows(op) + MOVING
+def copy(op: ir.Operation, cores: Cores) -> int:
+    return 2 * _tile(op.operands[0])
+
+
+def permute(op: ir.Operation, cores: Cores) -> int:
+    return 6 * _tile(op.operands[0]) + 64
+
+
+def reshape(op: ir.Operation, cores: Cores) -> int:
+    """Beside a tile, the buffers have 32 bytes for each run of elements that stay together in a row of the tile. There
+    is one run more at each end of a row. Block floats are converted before and after."""
+    x, made = op.operands[0], op.results[0]
+    if layout_of(x).dtype in BLOCK_BITS:
+        copies = ((layout_of(v).with_(dtype="BFloat16").interleaved("L1"), shape(v)) for v in (x, made))
+        return 2 * WIDE_TILE + sum(layout.bytes_of_core(dims, cores.count) for layout, dims in copies)
+    shortest = min(TILE, (shape(x) or [1])[-1])
+    runs = TILE * (-(-min(TILE, (shape(made) or [1])[-1]) // max(shortest, 1)) + 2)
+    return _tile(x) + runs * 32
 
 
 def to_layout(op: ir.Operation, cores: Cores) -> int:
-    """The same, and nothing else if rows become tiles. The library also changes shapes of more than four dimensions."""
-    x = op.operands[0]
-    return _two_rows(op) if not layout_of(x).tiled and len(shape(x)) <= 4 else rows_of_tiles(op, cores)
+    """The buffers have two rows of tiles of both forms, or one of each if a row or column ends inside of a tile."""
+    whole = layout_of(op.operands[0]).tiled and not any(size % TILE for size in _outline(op.results[0]))
+    return (4 if whole else 2) * _row(op.results[0])
 
 
-def _two_rows(op: ir.Operation) -> int:
-    return 2 * tiles(shape(op.results[0]))[1] * _tile(op)
+def embedding(op: ir.Operation, cores: Cores) -> int:
+    """The library makes tiles of the rows that it finds, at once if no tile is in part empty."""
+    return 4 * _row(op.results[0])
+
+
+def _row(value: Value) -> int:
+    """The bytes of a row of tiles of a value."""
+    return tiles(shape(value))[1] * layout_of(value).with_(tiled=True).bytes((TILE, TILE))
 
 
 def concat(op: ir.Operation, cores: Cores) -> int:
-    """The library joins tensors that end inside of a tile as rows, and makes tiles of the result."""
+    """The library joins tensors that end inside of a tile as rows, and makes tiles of the result. Or it has room for
+    three rows of tiles of each tensor."""
     dim, result = ods.attr(op, "dim"), op.results[0]
     joined = dim % len(shape(result)) >= len(shape(result)) - 2
     if not joined or not any(shape(v)[dim] % TILE for v in op.operands):
-        return MOVING
-    return MOVING + _rows([*op.operands, result], cores)
-
-
-def reduction(op: ir.Operation, cores: Cores) -> int:
-    """If other dimensions than the last two are reduced, the library permutes the tensor in the memory of the result.
-    That may take more L1 than there is, so such an op counts as one of unknown size."""
-    rank = len(shape(op.operands[0]))
-    dims = ods.attr(op, "dim_arg") or range(rank)
-    return cores.l1 if any(dim % rank < rank - 2 for dim in dims) else FEW_TILES
+        return 2 * _tile(result) + _rows_of_one_dimension(op, cores)
+    values = [*op.operands, result]
+    beside = 3 * sum(tiles(shape(v))[1] for v in values) * _tile(result)
+    return max(beside, _rows(values, cores))
 
 
 def cut(op: ir.Operation, cores: Cores) -> int:
     """If a slice begins inside of a tile or has steps, the library makes rows of the tensor, and tiles of the slice."""
     begins = ods.attr(op, "params")["SliceStaticOpParams"]["begins"]
     whole = not any(begin % TILE for begin in begins[-2:]) and set(ods.attr(op, "step")) == {1}
-    return MOVING + (0 if whole else _rows([op.operands[0], op.results[0]], cores))
+    if whole:
+        return 2 * _tile(op.results[0]) + MAPPING + _rows_of_one_dimension(op, cores)
+    return 2 * _tile(op.results[0]) + _rows([op.operands[0], op.results[0]], cores)
+
+
+def _rows_of_one_dimension(op: ir.Operation, cores: Cores) -> int:
+    """The library joins and cuts tensors of one dimension as rows."""
+    values = [*op.operands, op.results[0]]
+    return _rows(values, cores) if len(shape(op.results[0])) == 1 else 0
+
+
+def repeat(op: ir.Operation, cores: Cores) -> int:
+    """The library repeats tiles if it can, and else rows, which it makes of tiles first. Its copies lie in DRAM, where
+    the optimizer leaves the result."""
+    return max(8 * _tile(op.results[0]), 2 * _row(op.results[0]), 4 * _row(op.operands[0]))
+
+
+def pad(op: ir.Operation, cores: Cores) -> int:
+    """Of tiles, there are six. Of rows, there are 32 KiB in groups of 16 rows."""
+    made = op.results[0]
+    if layout_of(made).tiled:
+        return 6 * _tile(made)
+    stick = -(-layout_of(made).bytes(shape(made)[-1:]) // ROW_BYTES) * ROW_BYTES
+    return ROWS_TO_PAD + 16 * stick
+
+
+def reduction(op: ir.Operation, cores: Cores) -> int:
+    """Besides a few tiles, there is the result before the reduced dimensions are removed. If both of the last two
+    dimensions are reduced, the library reduces the last one first, in float32.
+
+    If other dimensions than these are reduced, the library permutes the tensor in the memory of the result. That may
+    take more L1 than there is, so such an op counts as one of unknown size.
+    """
+    x, made = op.operands[0], op.results[0]
+    dims, rank = shape(x), len(shape(x))
+    reduced = {dim % rank for dim in ods.attr(op, "dim_arg") or range(rank)}
+    if any(dim < rank - 2 for dim in reduced):
+        return cores.l1
+    columns = [1 if i == rank - 1 else size for i, size in enumerate(dims)]
+    kept = [1 if i in reduced else size for i, size in enumerate(dims)]
+    in_l1 = [layout_of(v).with_(tiled=True).interleaved("L1") for v in (x, made)]
+    copies = 0 if ods.attr(op, "keep_dim") else in_l1[1].bytes_of_core(kept, cores.count)
+    if len(reduced) > 1:
+        copies += in_l1[0].with_(dtype="Float32").bytes_of_core(columns, cores.count)
+    down, across = (-(-size // TILE) for size in _outline(x))
+    if len(reduced) > 1:
+        return REDUCED * WIDE_TILE + copies
+    tall = TALL if rank - 2 in reduced and down > 16 else 0
+    return max((REDUCED if down * across >= 4 else REDUCED_SHORT) * _tile(x), tall) + copies
+
+
+def running(op: ir.Operation, cores: Cores) -> int:
+    """A sum along another dimension than the last two turns the tensor before and after. Other types than bfloat16 are
+    always turned."""
+    x = op.operands[0]
+    rank = len(shape(x))
+    as_it_lies = layout_of(x).dtype == "BFloat16" and ods.attr(op, "dim") % rank >= rank - 2
+    return (8 if as_it_lies else 10) * _tile(x)
+
+
+def largest(op: ir.Operation, cores: Cores) -> int:
+    """The most that was measured for up to 128,256 columns. The library chooses its algorithm by their number."""
+    columns, few = _width(op), ods.attr(op, "k") <= TILE
+    if columns <= 16:
+        return (18 if few else 24) * _tile(op.operands[0])
+    return 208 * _tile(op.operands[0])
+
+
+def sort(op: ir.Operation, cores: Cores) -> int:
+    """A core sorts rows of up to 64 tiles, whose number is filled up to a power of two. Cores share longer rows."""
+    columns = _width(op)
+    kept = 2 * max(2, 1 << (columns - 1).bit_length()) if columns <= 64 else 208
+    return (kept + 14) * _tile(op.operands[0])
+
+
+def gather(op: ir.Operation, cores: Cores) -> int:
+    """The rows of both operands along the dimension, and what the library needs to turn it to the end."""
+    dim = ods.attr(op, "dim")
+    return (sum(-(-shape(v)[dim] // TILE) for v in op.operands) + 14) * _tile(op.operands[0])
+
+
+def scatter(op: ir.Operation, cores: Cores) -> int:
+    """The library turns the dimension to the end and works on rows: one op after the other has two rows of a tensor."""
+    dim = ods.attr(op, "dim")
+    turned = (2 * -(-max(shape(v)[dim], shape(v)[-1]) // TILE) * _tile(v) for v in op.operands)
+    return max(6 * WIDE_TILE, *turned) + MAPPING
+
+
+def place_of_largest(op: ir.Operation, cores: Cores) -> int:
+    """A few tiles, or the parts of a row that a core reads."""
+    x = op.operands[0]
+    return 6 * _tile(x) if layout_of(x).tiled else min(4 * shape(x)[-1], 8 * WIDE_TILE) + 256
 
 
 def _rows(values: Sequence[Value], cores: Cores) -> int:
@@ -155,21 +312,47 @@ def _rows(values: Sequence[Value], cores: Cores) -> int:
 
 
 def attention(op: ir.Operation, cores: Cores) -> int:
-    """The buffers have chunks of queries, keys and values, each one tile high."""
-    return 16 * _width(op) * _tile(op) + MOVING
+    """The buffers have chunks of queries, keys and values, each one tile high. The library scales a mask before."""
+    query, _, _, *mask = op.operands
+    copies = sum(layout_of(v).interleaved("L1").bytes_of_core(shape(v), cores.count) for v in mask)
+    return (10 * _width(op) + 12) * _tile(query) + copies
+
+
+def rotary_embedding(op: ir.Operation, cores: Cores) -> int:
+    return (10 * _width(op) + 4) * _tile(op.operands[0])
+
+
+def split_heads(op: ir.Operation, cores: Cores) -> int:
+    return max(4, 2 * tiles(shape(op.results[0]))[1]) * _tile(op.operands[0])
+
+
+def concatenate_heads(op: ir.Operation, cores: Cores) -> int:
+    return 2 * _row(op.results[0])
 
 
 Size = int | Callable[[ir.Operation, Cores], int]
 SIZES: dict[str, Size] = {
-    **dict.fromkeys(sharded.ELEMENTWISE, FEW_TILES),
+    **dict.fromkeys(sharded.ELEMENTWISE, elementwise),
     **{f"ttnn.{name}": reduction for name in ("sum", "mean", "max", "min")},
-    **{f"ttnn.{name}": FEW_TILES for name in ("to_memory_config", "full")},
-    **{f"ttnn.{name}": MOVING for name in ("permute", "transpose", "reshape", "repeat")},
+    "ttnn.cumsum": running,
+    "ttnn.topk": largest,
+    "ttnn.sort": sort,
+    "ttnn.argmax": place_of_largest,
+    "ttnn.gather": gather,
+    "ttnn.scatter": scatter,
+    "ttnn.pad": pad,
+    "ttnn.to_memory_config": copy,
+    "ttnn.full": FEW_TILES,
+    **{f"ttnn.{name}": permute for name in ("permute", "transpose")},
+    "ttnn.reshape": reshape,
+    "ttnn.repeat": repeat,
     "ttnn.concat": concat,
     "ttnn.slice_static": cut,
-    **{f"ttnn.{name}": rows_of_tiles for name in ("embedding", "concatenate_heads")},
+    "ttnn.embedding": embedding,
+    "ttnn.concatenate_heads": concatenate_heads,
     "ttnn.to_layout": to_layout,
-    **{f"ttnn.{name}": MOVING for name in ("split_query_key_value_and_split_heads", "rotary_embedding")},
+    "ttnn.split_query_key_value_and_split_heads": split_heads,
+    "ttnn.rotary_embedding": rotary_embedding,
     **dict.fromkeys(sharded.PRODUCTS, product),
     "ttnn.scaled_dot_product_attention": attention,
     "ttnn.layer_norm": layer_norm,

@@ -28,7 +28,7 @@ def elementwise(op: ir.Operation, cores: Cores, wanted: Asked) -> Iterator[Choic
     found = [layout_of(op.operands[i]) for i in split] + layouts(wanted, made, shape(op.results[0]), cores)
     for layout in dict.fromkeys(like(made, layout) for layout in found):
         moved = {i: like(layout_of(op.operands[i]), layout) for i in (*split, *single, *wanted.moved) if i in same}
-        yield Choice(layout, moved, {}, buffers.FEW_TILES)
+        yield Choice(layout, moved, {}, buffers.elementwise(op, cores))
 
 
 def _as_operand(op: ir.Operation, cores: Cores, wanted: Asked) -> Iterator[tuple[Layout, dict[int, Layout]]]:
