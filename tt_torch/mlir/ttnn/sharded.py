@@ -74,8 +74,7 @@ def _takes(op: ir.Operation) -> bool:
     if op.name in NORMS:
         return _alike(first, made) and made.memory_layout != "HeightSharded" and equal_columns(made, op.results[0])
     if op.name == "ttnn.softmax":
-        last = ods.attr(op, "dimension") % len(shape(op.results[0])) == len(shape(op.results[0])) - 1
-        return _alike(first, made) and made.memory_layout == "HeightSharded" and last
+        return _alike(first, made) and made.memory_layout == "HeightSharded" and along_rows(op)
     if op.name == "ttnn.conv2d":
         return (ods.attr(op, "conv2d_config") or {}).get("shard_layout") == made.memory_layout and _alike(first, made)
     if op.name == "ttnn.max_pool2d":
@@ -117,6 +116,12 @@ def _elementwise(op: ir.Operation, made: Layout) -> bool:
         if layout.sharded and (tiles(shape(value)) != tiles(shape(op.results[0])) or not _alike(layout, made)):
             return False
     return True
+
+
+def along_rows(softmax: ir.Operation) -> bool:
+    """Whether a softmax is computed along the last dimension."""
+    rank = len(shape(softmax.results[0]))
+    return bool(ods.attr(softmax, "dimension") % rank == rank - 1)
 
 
 def equal_columns(layout: Layout, value: Value) -> bool:

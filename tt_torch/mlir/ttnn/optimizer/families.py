@@ -48,9 +48,9 @@ def norm(op: ir.Operation, cores: Cores, wanted: Asked) -> Iterator[Choice]:
 
 
 def softmax(op: ir.Operation, cores: Cores, wanted: Asked) -> Iterator[Choice]:
-    """Each core has whole rows."""
+    """Each core has whole rows. The library takes nothing that is split for a softmax along another dimension."""
     for layout, operands in _as_operand(op, cores, wanted):
-        if layout.memory_layout == "HeightSharded":
+        if layout.memory_layout == "HeightSharded" and sharded.along_rows(op):
             yield Choice(layout, operands, {}, buffers.softmax(op, cores))
 
 

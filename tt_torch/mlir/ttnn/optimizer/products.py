@@ -71,8 +71,11 @@ def whole(op: ir.Operation, cores: Cores) -> float:
 
 
 def _of(op: ir.Operation, wanted: Asked) -> _Product | None:
-    """The product, if its second operand is one matrix and its rows need no transposition."""
+    """The product, if its second operand is one matrix and its rows need no transposition. A split matrix times itself
+    would be in two places at once, and has no form here."""
     a, b = op.operands[0], op.operands[1]
+    if a == b and layout_of(b).sharded:
+        return None
     matrix = len(shape(b)) >= 2 and math.prod(shape(b)[:-2]) == 1 and len(shape(a)) >= 2
     if not matrix or ods.attr(op, "transpose_a") or len(shape(op.results[0])) != len(shape(a)):
         return None
@@ -258,9 +261,15 @@ def _forms(
             attributes["activation"] = None  # the configuration has it
         places = [] if apart else [result]
         for place in (*places, layout_of(p.op.results[0]).interleaved()):
-            operands = {0: left} | _place_of_bias(p, place)
+            operands = {0: left} | _place_of_right(p) | _place_of_bias(p, place)
             scratch = _scratch(p, left, place, part, step)
             yield Choice(place, operands, attributes, scratch, float(math.prod(part) * p.k))
+
+
+def _place_of_right(p: _Product) -> dict[int, Layout]:
+    """A right operand that is sharded, because another op has just made it, is joined in L1."""
+    layout = layout_of(p.op.operands[1])
+    return {1: layout.interleaved("L1")} if layout.sharded else {}
 
 
 def _place_of_bias(p: _Product, result: Layout) -> dict[int, Layout]:
