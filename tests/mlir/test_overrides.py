@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from layered import Drawn, drawn, overridden
 from torch import nn
+from torch._dynamo.exc import BackendCompilerFailed
 
 import tt_torch
 from tt_torch.config import CompilerConfig
@@ -165,6 +166,27 @@ def test_what_an_op_cannot_follow_is_an_error(name: str, texts: Any, reason: str
     with pytest.raises(OverrideError, match=reason) as caught:
         placed(Model().eval(), torch.randn(512, 256), {name: texts}, fallback=fallback)
     assert "test_overrides.py:" in caught.value.location
+
+
+def test_no_host_hides_what_an_op_cannot_follow(recwarn: pytest.WarningsRecorder) -> None:
+    """The host can follow no override, so the op does not run there."""
+    overrides = {"up": {"override_output_layout": "9x8:block_sharded"}}
+    compiled = torch.compile(
+        Model().eval(), backend="tt", options={"optimization_level": 2, "optimizer_overrides": overrides}
+    )
+    with pytest.raises(BackendCompilerFailed, match=r"OverrideError: .* the chip has 8x8 cores"), torch.no_grad():
+        compiled(torch.randn(512, 256))
+    assert not recwarn.list
+
+
+def test_what_stays_on_the_device_follows_overrides(recwarn: pytest.WarningsRecorder) -> None:
+    model, overrides = Model().eval(), {"up": {"override_output_layout": "16x1:height_sharded"}}
+    options = {"dtype": "bf16", "optimization_level": 2, "optimizer_overrides": overrides}
+    with torch.no_grad():
+        function = torch.compile(lambda x: torch.linalg.det(model(x)[:256]), backend="tt", options=options)
+        function(torch.randn(512, 256))
+    (warning,) = recwarn.list
+    assert [op.op for op in warning.message.ops] == ["aten._linalg_det.default"]  # type: ignore[union-attr]
 
 
 def test_an_entry_without_an_op_is_told() -> None:

@@ -336,7 +336,8 @@ class _Compiler:
         compile_one = partial(self._piece, chip)
         if self.config.fallback == "error":
             return compile_one(gm, roles)
-        return compile_with_host_ops(compile_one, gm, roles, self._bodies())
+        plain = dataclasses.replace(self, config=self.config.frozen(optimizer_overrides=()))
+        return compile_with_host_ops(compile_one, partial(plain._piece, chip), gm, roles, self._bodies())
 
     def _bodies(self) -> Callable[[GraphModule, Sequence[str]], Program] | None:
         """The compiler of graphs that ops of a graph call; None if they cannot be programs of their own."""

@@ -27,7 +27,7 @@ from tt_torch.dynamo.passes.constant_fold import constant_fold
 from tt_torch.dynamo.passes.repair import refusal
 from tt_torch.dynamo.passes.rewriting import copied, user_line, views_to_reshapes
 from tt_torch.dynamo.types import Function
-from tt_torch.errors import CompileError, UnsupportedOpError
+from tt_torch.errors import CompileError, OverrideError, UnsupportedOpError
 
 CompilePiece = Callable[[GraphModule, Sequence[str]], Runner]
 
@@ -79,17 +79,25 @@ def wholly_on_host(gm: GraphModule, reason: str) -> Function:
 
 
 def compile_with_host_ops(
-    compile_piece: CompilePiece, gm: GraphModule, roles: Sequence[str], compile_body: CompileBody | None = None
+    compile_piece: CompilePiece,
+    try_op: CompilePiece,
+    gm: GraphModule,
+    roles: Sequence[str],
+    compile_body: CompileBody | None = None,
 ) -> Runner:
-    """Returns a runner for the graph. Warns with HostFallbackWarning if a part of it runs on the host.
+    """Returns a runner for the graph. Warns with HostFallbackWarning if a part of it runs on the host. Raises
+    OverrideError for an override that cannot be followed, because the host cannot follow it, either.
 
     `gm` is functional, has only tensors at its border, and may be changed. `roles` are the roles of its placeholders.
-    `compile_body` compiles a graph that `while_loop` or `cond` calls; without it, these ops run on the host.
+    `try_op` compiles an op alone. `compile_body` compiles a graph that `while_loop` or `cond` calls; without it, these
+    ops run on the host.
     """
     reason, named = "", ""
     if not refused(computing(gm.graph)):
         try:
             return compile_piece(gm, roles)
+        except OverrideError:
+            raise
         except CompileError as error:
             reason, named = brief(error), getattr(error, "op", "")
     constants = constant_fold(gm, fold=True)
@@ -99,8 +107,8 @@ def compile_with_host_ops(
     if reason and not host:
         nodes = computing(gm.graph)
         suspects = [n for n in nodes if str(n.target) == named]  # most often only this op fails
-        host = probe(suspects, compile_piece) or probe(nodes, compile_piece) or dict.fromkeys(nodes, reason)
-    outer, pieces = _partition(gm, roles, host, compile_piece)
+        host = probe(suspects, try_op) or probe(nodes, try_op) or dict.fromkeys(nodes, reason)
+    outer, pieces = _partition(gm, roles, host, compile_piece, try_op)
     runners = {name: outer.get_submodule(name).runner for name in pieces}
     decisions = compile_decisions(outer, roles, compile_body) if compile_body else {}
     parts = {name: runner for name, runner in runners.items() if isinstance(runner, Executor)} | decisions
@@ -117,7 +125,7 @@ def compile_with_host_ops(
 
 
 def _partition(
-    gm: GraphModule, roles: Sequence[str], host: dict[Node, str], compile_piece: CompilePiece
+    gm: GraphModule, roles: Sequence[str], host: dict[Node, str], compile_piece: CompilePiece, try_op: CompilePiece
 ) -> tuple[GraphModule, dict[str, GraphModule]]:
     """Splits the graph and compiles its device subgraphs; ops that fail to compile are added to `host`."""
     probed = False
@@ -128,9 +136,11 @@ def _partition(
                 runner = compile_piece(piece, roles_of_piece(outer, name, roles))
                 outer.set_submodule(name, DevicePiece(runner))
             return outer, pieces
+        except OverrideError:
+            raise
         except CompileError as error:
             inside = {n.name for n in piece.graph.nodes}
-            found = {} if probed else probe(computing(gm.graph), compile_piece)
+            found = {} if probed else probe(computing(gm.graph), try_op)
             fresh = {n: why for n, why in found.items() if n not in host}
             host |= fresh or {n: brief(error) for n in computing(gm.graph) if n.name in inside}
             probed = True
