@@ -110,7 +110,7 @@ def by_pattern(options: Mapping[str, Kind]) -> Kind:
 
     def check(given: Setting) -> tuple[tuple[str, tuple[tuple[str, Setting], ...]], ...]:
         if isinstance(given, str | os.PathLike):
-            given = json.loads(Path(given).read_text())
+            given = _read_json(Path(given).read_text())
         pairs = given.items() if isinstance(given, Mapping) else given
         return tuple((require(isinstance(pattern, str), pattern), values(entry)) for pattern, entry in pairs)
 
@@ -123,8 +123,13 @@ def by_pattern(options: Mapping[str, Kind]) -> Kind:
         f'a dict of dicts, like {{"layers.*.mlp": {{"{next(iter(options))}": ...}}}}, or the path of a JSON file with '
         f"it (in a variable: JSON, or the path). {accepts}",
         check,
-        lambda text: json.loads(text) if text.lstrip().startswith("{") else text,
+        lambda text: _read_json(text) if text.lstrip().startswith("{") else text,
     )
+
+
+def _read_json(text: str) -> Setting:
+    """The value of a JSON text, with lists of pairs for objects, so that an object may have a name several times."""
+    return json.loads(text, object_pairs_hook=list)
 
 
 def named_texts() -> Kind:

@@ -32,7 +32,7 @@ _WORDS: dict[str, Mapping[str, str | bool]] = {
     "dtype": _DTYPES,
 }
 # The grids of each layout: the number of parts down, and the number of parts across.
-_GRIDS = {"Interleaved": "1x1", "HeightSharded": r"\d+x1", "WidthSharded": r"1x\d+"}
+_GRIDS = {"Interleaved": "1x1", "HeightSharded": "[0-9]+x1", "WidthSharded": "1x[0-9]+"}
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def output_layout(text: str) -> dict[str, Setting]:
 
 
 def _field(word: str) -> tuple[str, Setting]:
-    if grid := re.fullmatch(r"([1-9]\d*)x([1-9]\d*)", word):
+    if grid := re.fullmatch("([1-9][0-9]*)x([1-9][0-9]*)", word):
         return "grid", (int(grid[1]), int(grid[2]))
     (found,) = [(name, words[word]) for name, words in _WORDS.items() if word in words]
     return found
@@ -85,7 +85,7 @@ def output_words(grid: tuple[int, int], buffer: str, memory_layout: str) -> str:
 
 def operands(text: str) -> dict[str, Setting]:
     """The positions in a text like `0:1`."""
-    return {"moved": tuple(sorted({int(require(word.isdecimal(), word)) for word in text.split(":")}))}
+    return {"moved": tuple(sorted({_number(word) for word in text.split(":")}))}
 
 
 def conv2d_config(text: str) -> dict[str, Setting]:
@@ -96,8 +96,12 @@ def conv2d_config(text: str) -> dict[str, Setting]:
     return {"config": config}
 
 
+def _number(text: str) -> int:
+    return int(require(text.isascii() and text.isdecimal(), text))
+
+
 def _rows(text: str) -> int:
-    return require(int(text) % TILE == 0 and int(text) >= 0, int(text))
+    return require(_number(text) % TILE == 0, _number(text))
 
 
 _FLAGS = ["enable_act_double_buffer", "enable_weights_double_buffer", "reallocate_halo_output"]

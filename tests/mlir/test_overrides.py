@@ -118,6 +118,17 @@ def test_a_file_and_a_variable_have_the_same_form(tmp_path: Any, monkeypatch: py
         assert CompilerConfig.from_env().optimizer_overrides == made
 
 
+def test_a_file_may_name_a_pattern_twice(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a list of pairs, no entry is lost."""
+    entries = [("up", {"override_output_layout": "l1"}), ("up", {"insert_memreconfig": "0"})]
+    text = "{" + ", ".join(f'"{name}": {json.dumps(texts)}' for name, texts in entries) + "}"
+    (tmp_path / "overrides.json").write_text(text)
+    monkeypatch.setenv("TT_TORCH_OPTIMIZER_OVERRIDES", text)
+    configs = [CompilerConfig(optimizer_overrides=given) for given in (entries, tmp_path / "overrides.json")]
+    made = [config.optimizer_overrides for config in (*configs, CompilerConfig.from_env())]
+    assert made == [tuple((name, tuple(texts.items())) for name, texts in entries)] * 3
+
+
 @pytest.mark.parametrize(
     "texts",
     [
@@ -133,10 +144,17 @@ def test_a_file_and_a_variable_have_the_same_form(tmp_path: Any, monkeypatch: py
             "0x1:l1",
         )
     ]
-    + [{"insert_memreconfig": text} for text in ("", "a", "-1", 0)]
+    + [{"insert_memreconfig": text} for text in ("", "a", "-1", "٣", 0)]
     + [
         {"override_conv2d_config": text}
-        for text in ("act_block_h_override#33", "activation#relu", "shard_layout#interleaved", "shard_layout", "")
+        for text in (
+            "act_block_h_override#33",
+            "act_block_h_override#3_2",
+            "activation#relu",
+            "shard_layout#interleaved",
+            "shard_layout",
+            "",
+        )
     ]
     + [{"override_conv3d_config": "c_in_block#32"}],
 )
