@@ -142,6 +142,23 @@ def test_a_pattern_that_matches_nothing_is_told() -> None:
         compiled(Model(), {"layers.*.up": {"weight_dtype": "bfp8_b"}, "*": {}})
 
 
+@pytest.mark.parametrize("name", ["it's", 'a "b"', "a-b", "a b"])
+def test_any_name_of_a_layer_can_be_given(name: str) -> None:
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layers = nn.ModuleDict({name: nn.Linear(64, 64)})
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.layers[name](x)
+
+    for pattern, fidelity in [(f"layers.{name}", "LoFi"), (f"layers.{name}.weight", "LoFi"), ("weight", "HiFi4")]:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore" if pattern == "weight" else "error", PrecisionWarning)
+            ((_, config),) = compiled(Model(), {pattern: {"math_fidelity": "lofi"}})
+        assert config["math_fidelity"] == fidelity
+
+
 class Attention(nn.Module):
     def __init__(self) -> None:
         super().__init__()

@@ -5,6 +5,7 @@ A program only takes and returns tensors. A graph also takes sizes, draws random
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Sequence
 
@@ -87,6 +88,9 @@ def _replace_by_value(graph: torch.fx.Graph, placeholder: Node) -> None:
     graph.erase_node(placeholder)
 
 
+_KEY = r"""\[('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\]"""  # a name as Python writes it, in brackets
+
+
 def source(placeholder: Node) -> str:
     """The user's name of an input of a captured graph, like `x[0]`. An input in `**kwargs` has its own name."""
     argument = placeholder.meta.get("grapharg")
@@ -97,13 +101,14 @@ def module_path(node: Node) -> str:
     """The path of the innermost module that calls the op, as in `named_modules()`; "" for the model itself."""
     stack = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack") or {}
     paths = [path for path, _ in stack.values()]
-    return re.sub(r"^[LG]\['\w+'\]\.?", "", paths[-1]) if paths else ""
+    path = re.sub(r"^[LG]\['\w+'\]\.?", "", paths[-1]) if paths else ""
+    return re.sub(f"_modules{_KEY}", lambda key: ast.literal_eval(key[1]), path)
 
 
 def weight_name(placeholder: Node) -> str:
     """The name of a parameter or buffer, as in `named_parameters()`. It is taken from the source of the input."""
     given = str(placeholder.meta.get("source", ""))
-    return ".".join(re.findall(r"_(?:modules|parameters|buffers)\['([^']+)'\]", given)) or given
+    return ".".join(map(ast.literal_eval, re.findall(f"_(?:modules|parameters|buffers){_KEY}", given))) or given
 
 
 def layer_names(graph: torch.fx.Graph) -> set[str]:
