@@ -121,3 +121,17 @@ def test_an_unknown_op_and_level_0(target: str, monkeypatch: pytest.MonkeyPatch)
         decisions(target, "conv9")
     monkeypatch.setenv("TT_TORCH_OPTIMIZATION_LEVEL", "0")
     assert "optimization_level=0 is not accepted" in inspected(target, "--why", "conv1").stderr
+
+
+@pytest.mark.parametrize("kind", ["binary", "package", "Python", "text", "nothing"])
+def test_other_files_are_refused_in_one_line(kind: str, target: str, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    if kind in ("binary", "package"):
+        model, args, _ = model_of(target)
+        made = tt_torch.compile_model(model, args, CompilerConfig.from_env())
+        made.save(file) if kind == "package" else file.write_bytes(made.binary)
+    else:
+        file.write_text({"Python": PROGRAM, "text": "module { func.func @main(", "nothing": ""}[kind])
+    refused = inspected(str(file), "--why", "conv2")
+    assert refused.exit_code == 1 and not refused.stdout and refused.stderr.count("\n") == 1
+    assert kind == "nothing" or "--why takes a model, as FILE.py:FUNCTION" in refused.stderr

@@ -13,6 +13,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from torch_mlir import ir
+
 from tt_torch.config import BackendOptions, CompileDepth, CompilerConfig
 from tt_torch.driver.backend import backend
 from tt_torch.errors import ConfigError, ModuleFormatError, OpNameError
@@ -32,6 +34,11 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from tt_torch.mlir.ttnn.optimizer.weighing import Decision
+
+_TAKEN = (
+    "--why takes a model, as FILE.py:FUNCTION, or a module that TT_TORCH_SAVE_MLIR=TTIR or STABLEHLO has saved; TTNN, "
+    "binaries and packages have the choices already"
+)
 
 
 def decisions(source: str, pattern: str) -> list[Decision]:
@@ -55,22 +62,38 @@ def decisions(source: str, pattern: str) -> list[Decision]:
 def _sources(source: str, config: CompilerConfig) -> Sequence[str | bytes]:
     """The module in a file, or the modules that a call of a model compiles. The CPU computes the call."""
     if Path(source).is_file():
-        return [read(source)]
+        return [_saved(source)]
     import torch
+
+    from tt_torch.torch_private.dynamo import BackendCompilerFailed
 
     model, args, kwargs = model_of(source)
     with TemporaryDirectory() as folder, torch.no_grad():
         depth = CompileDepth.TTNN_IR
         kept = dataclasses.replace(config, save_mlir=("TTIR",), output_mlir_dir=folder, compile_depth=depth)
-        torch.compile(model, backend=partial(backend, options=BackendOptions(compiler_config=kept)))(*args, **kwargs)
+        run = torch.compile(model, backend=partial(backend, options=BackendOptions(compiler_config=kept)))
+        try:
+            run(*args, **kwargs)
+        except BackendCompilerFailed as error:
+            raise error.inner_exception from None
         return [file.read_text() for file in sorted(Path(folder).iterdir())]
 
 
+def _saved(file: str) -> str | bytes:
+    try:
+        return read(file)
+    except UnicodeDecodeError:
+        raise ModuleFormatError(f"it is no text; {_TAKEN}") from None
+
+
 def _decided(source: str | bytes, config: CompilerConfig) -> list[Decision]:
-    module = read_module(source, context_to_compile())
+    try:
+        module = read_module(source, context_to_compile())
+    except ir.MLIRError as error:
+        raise ModuleFormatError(f"{error}; {_TAKEN}") from None
     dialects = {op.operation.name.partition(".")[0] for op in block(main(module)).operations}
     if "ttnn" in dialects:
-        raise ModuleFormatError("TTNN has the choices already; TT_TORCH_SAVE_MLIR=TTIR saves the module before them")
+        raise ModuleFormatError(f"it is TTNN; {_TAKEN}")
     steps = [*(pipeline.TO_TTIR if "stablehlo" in dialects else ()), *pipeline.TO_TTNN]
     pipeline.run_steps(module, takewhile(lambda step: step[0] != "optimize", steps), config, pipeline.Timings())
     made: list[Decision] = []
