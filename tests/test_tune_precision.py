@@ -120,6 +120,17 @@ def test_a_file_that_cannot_be_written_is_known_before_the_search(model: Path) -
         assert done.exit_code == 1 and done.output.startswith("error: [Errno ") and done.output.count("\n") == 1
 
 
+def test_the_page_does_not_replace_the_file(model: Path) -> None:
+    done = CliRunner().invoke(app, ["tune-precision", "net.py:small", "-o", "p.html"])
+    assert done.exit_code == 2 and "the page gets the name p.html" in done.output and not (model / "p.html").exists()
+
+
+def test_a_variable_does_not_replace_the_levels_of_all_trials(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TT_TORCH_PRECISION", "{}")
+    done = CliRunner().invoke(app, ["tune-precision", "net.py:small"])
+    assert done.exit_code == 2 and "TT_TORCH_PRECISION is set" in done.output
+
+
 @pytest.mark.parametrize(
     ("name", "said"), [("function", "only modules have layers"), ("without", "no weights of matrix")]
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, redirect_stdout
@@ -48,7 +49,7 @@ def tune_precision(
         model, args, kwargs = model_of(target)
         if not isinstance(model, torch.nn.Module):
             raise typer.BadParameter("the model is a function, and only modules have layers", param_hint="MODEL")
-        require_writable(output)
+        _require_results_apart(output)
         meter = Meter(model, args, kwargs, CompilerConfig.from_env())
         if not meter.patterns:
             raise typer.BadParameter("the model has no weights of matrix products", param_hint="MODEL")
@@ -68,6 +69,16 @@ def tune_precision(
         print(f"the goal {pcc:g} is not reached; the most precise level gives {most:.6f}", file=sys.stderr)
         raise typer.Exit(1)
     print(f"{output} has the precision of {len(meter.patterns)} layers: TT_TORCH_PRECISION={output}", file=sys.stderr)
+
+
+def _require_results_apart(output: Path) -> None:
+    """Raises BadParameter if the page would replace the file, or if a variable would replace the levels of each trial.
+    Raises OSError if the file cannot be written."""
+    if output.suffix == ".html":
+        raise typer.BadParameter(f"the page gets the name {output}; give the file another ending", param_hint="-o")
+    if "TT_TORCH_PRECISION" in os.environ:
+        raise typer.BadParameter("TT_TORCH_PRECISION is set, and would count instead of the levels to try; unset it")
+    require_writable(output)
 
 
 @contextmanager

@@ -40,8 +40,8 @@ class Meter:
         return {pattern: dict(LEVELS[level].options) for pattern, level in zip(self.patterns, choice, strict=True)}
 
     def __call__(self, choice: Choice) -> Trial:
-        by_layer = ((pattern, tuple(entry.items())) for pattern, entry in self.precision(choice).items())
-        config = dataclasses.replace(self.config, precision=(*self.config.precision, *by_layer))
+        by_layer = tuple((pattern, tuple(entry.items())) for pattern, entry in self.precision(choice).items())
+        config = dataclasses.replace(self.config, precision=by_layer)
         options = BackendOptions(compiler_config=config, devices=[self._device])
         with torch.no_grad():
             compiled = compile_model(self.model, self.args, kwargs=self.kwargs, options=options)
