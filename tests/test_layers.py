@@ -87,6 +87,14 @@ def test_every_import_points_up():
     assert not found, "\n".join(found)
 
 
+def test_a_level_of_ir_knows_nothing_of_the_next():
+    """The steps of TTIR do not depend on how TTNN is written."""
+    prefix = "tt_torch.mlir.ttir"
+    found = {name: arrows(name, path.read_text()) for name, path in MODULES.items() if name.startswith(prefix)}
+    assert len(found) > 30
+    assert not {name: bad for name, to in found.items() if (bad := [t for t in to if "tt_torch.mlir.ttnn" in t])}
+
+
 def arrows(name: str, source: str) -> set[str]:
     return {target for target, _ in imported(source, name.rpartition(".")[0], KNOWN)} - {name, "tt_torch"}
 

@@ -18,12 +18,13 @@ import tt_torch
 from tt_torch.config import CompilerConfig
 from tt_torch.mlir import pipeline
 from tt_torch.mlir.context import make_context
+from tt_torch.mlir.parts import even, shares
 from tt_torch.mlir.rules import Builder
 from tt_torch.mlir.ttnn.layout import Layout, memory_config, tiles, with_layout
 from tt_torch.mlir.ttnn.optimizer.buffers import needed, sharded_norm
 from tt_torch.mlir.ttnn.optimizer.choice import Choice, seconds
 from tt_torch.mlir.ttnn.optimizer.convolutions import halo
-from tt_torch.mlir.ttnn.optimizer.cores import cores_of, even, shares
+from tt_torch.mlir.ttnn.optimizer.cores import cores_of
 from tt_torch.wire import facts
 from tt_torch.wire.binary import system_desc
 from tt_torch.wire.decode import decode

@@ -13,12 +13,12 @@ from torch_mlir import ir
 
 from tt_torch.mlir import ods
 from tt_torch.mlir.mesh import mesh_of
+from tt_torch.mlir.parts import even
 from tt_torch.mlir.rules import Builder, RuleSet, dtype, producer, shape, single_use
 from tt_torch.mlir.ttir.constness import is_constant
 from tt_torch.mlir.ttir.passes import canonicalize
 from tt_torch.mlir.ttir.passes import fuse_normalization as local
 from tt_torch.mlir.ttir.passes.canonicalize import splat
-from tt_torch.mlir.ttnn.optimizer.cores import even
 from tt_torch.mlir.types import Op, Value
 from tt_torch.wire.facts import TILE
 

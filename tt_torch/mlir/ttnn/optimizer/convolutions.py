@@ -17,11 +17,12 @@ from collections.abc import Iterator, Sequence
 from torch_mlir import ir
 
 from tt_torch.mlir import ods
+from tt_torch.mlir.parts import even
 from tt_torch.mlir.rules import producer, shape
 from tt_torch.mlir.ttnn.layout import Layout, layout_of, tiles
 from tt_torch.mlir.ttnn.optimizer.buffers import WIDE_TILE
 from tt_torch.mlir.ttnn.optimizer.choice import Choice
-from tt_torch.mlir.ttnn.optimizer.cores import Cores, by_block, by_height, even, largest_part, like
+from tt_torch.mlir.ttnn.optimizer.cores import Cores, by_block, by_height, largest_part, like
 from tt_torch.mlir.ttnn.optimizer.overriding import layouts
 from tt_torch.mlir.ttnn.passes.prepare_convolutions import PREPARED
 from tt_torch.mlir.types import Attrs

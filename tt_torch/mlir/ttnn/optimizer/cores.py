@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tt_torch.mlir.parts import even, shares
 from tt_torch.mlir.ttnn.layout import Layout, tiles
 from tt_torch.wire.binary import first_chip
 from tt_torch.wire.chips import CHIPS, Chip
@@ -39,19 +39,6 @@ def cores_of(system: SystemDesc, splits_weights: bool = False) -> Cores:
     grid = chip["grid_size"]
     l1 = chip["l1_size"] - max(chip["l1_unreserved_base"], RESERVED)
     return Cores(grid["y"], grid["x"], l1, CHIPS[chip["arch"]], chip["num_dram_channels"] if splits_weights else 0)
-
-
-def shares(count: int, most: int) -> int:
-    """The number of parts, at most `most`, if `count` units are split so that all parts except the last one are equal.
-
-    Example: 24 units on up to 16 cores are 12 parts of two.
-    """
-    return math.ceil(count / math.ceil(count / most))
-
-
-def even(count: int, most: int) -> int:
-    """The largest number of equal parts of `count` units, at most `most`."""
-    return max(parts for parts in range(1, most + 1) if count % parts == 0)
 
 
 def by_height(layout: Layout, shape: Sequence[int], cores: Cores) -> Layout:

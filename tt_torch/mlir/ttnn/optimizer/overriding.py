@@ -18,11 +18,12 @@ from tt_torch.mlir import ods
 from tt_torch.mlir.context import describe
 from tt_torch.mlir.functions import main
 from tt_torch.mlir.layer_names import LayerNames
+from tt_torch.mlir.parts import even, shares
 from tt_torch.mlir.rules import producer
 from tt_torch.mlir.ttir.constness import constant_values
 from tt_torch.mlir.ttnn import sharded
 from tt_torch.mlir.ttnn.layout import Layout, layout_of, tiles
-from tt_torch.mlir.ttnn.optimizer.cores import Cores, by_block, by_height, by_width, even, shares
+from tt_torch.mlir.ttnn.optimizer.cores import Cores, by_block, by_height, by_width
 from tt_torch.mlir.ttnn.passes.prepare_convolutions import PREPARED
 from tt_torch.option_kinds import nearest
 from tt_torch.overrides import PARSERS, Asked, asked, output_words

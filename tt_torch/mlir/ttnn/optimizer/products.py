@@ -17,12 +17,13 @@ from dataclasses import dataclass
 from torch_mlir import ir
 
 from tt_torch.mlir import ods
+from tt_torch.mlir.parts import even, shares
 from tt_torch.mlir.rules import producer, shape
 from tt_torch.mlir.ttir.constness import is_constant
 from tt_torch.mlir.ttnn.layout import Layout, layout_of, tiles
 from tt_torch.mlir.ttnn.optimizer.buffers import FEW_TILES, LONGEST_STEP, WIDE_TILE
 from tt_torch.mlir.ttnn.optimizer.choice import Choice
-from tt_torch.mlir.ttnn.optimizer.cores import Cores, by_block, by_height, by_width, even, largest_part, like, shares
+from tt_torch.mlir.ttnn.optimizer.cores import Cores, by_block, by_height, by_width, largest_part, like
 from tt_torch.mlir.ttnn.optimizer.overriding import layouts
 from tt_torch.mlir.ttnn.sharded import BANKS
 from tt_torch.mlir.types import Attrs, Value

@@ -18,10 +18,10 @@ from torch_mlir import ir
 from tt_torch.mlir import ods
 from tt_torch.mlir.functions import block, main
 from tt_torch.mlir.mesh import mesh_of
+from tt_torch.mlir.parts import even
 from tt_torch.mlir.rules import Builder, shape
 from tt_torch.mlir.ttnn.distributed_norms import STATS
 from tt_torch.mlir.ttnn.layout import Layout, layout_of, tiles, with_layout
-from tt_torch.mlir.ttnn.optimizer.cores import even
 from tt_torch.mlir.types import Attrs, Value
 from tt_torch.wire.binary import first_chip
 from tt_torch.wire.facts import TILE
