@@ -323,6 +323,9 @@ def _captured(model: Model, call: Call) -> Capture:
         raise CompileError("nothing was compiled: the model computes no tensor")
     if capture.reads_values:
         raise CompileError("a shape, an index or a branch depends on values of an argument")
+    if changed := ", ".join(capture.replaced.constants):
+        told = f"the model reads and changes {changed}, and each call of the program reads the value from now"
+        user_code.warn(UserWarning(f"{told}; a registered buffer takes its new values"))
     return capture
 
 

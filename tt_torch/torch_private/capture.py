@@ -16,6 +16,8 @@ from torch._guards import TracingContext, tracing  # 2.13.0: without it the back
 from torch.distributed.device_mesh import DeviceMesh
 from torch.fx import GraphModule
 
+from tt_torch.torch_private.replaced import Replaced
+
 Function = Callable[..., Any]
 
 # 2.13.0: without it attributes that a model sets are not known. Dynamo tells them in a warning with these words.
@@ -33,11 +35,13 @@ _SETTINGS: Mapping[str, Any] = {
 class Capture:
     """A function as a graph of all its tensor ops, and as code of Dynamo for the part that Python runs.
 
-    `side_effects` describes the Python objects that the function changes, such as attributes that it sets.
+    `side_effects` describes the Python objects that the function changes, such as attributes that it sets. `replaced`
+    are those of their parts that the function also reads.
     """
 
     output: CaptureOutput
     side_effects: str
+    replaced: Replaced
 
     @property
     def reads_values(self) -> bool:
@@ -107,7 +111,9 @@ def captured(
 
     Raises Unsupported or UserError if one graph is not possible.
     """
+    replaced = Replaced()
     with (
+        replaced.heard(),
         config.patch(**_SETTINGS, replay_side_effects=side_effects),
         get_metrics_context(),
         dynamo_timed("fullgraph_capture"),
@@ -122,5 +128,6 @@ def captured(
     effects = [text.partition(": ")[2] for text in told if text.startswith(_SIDE_EFFECTS)]
     if output.backend_input is None:
         return None
+    replaced.compare(output)
     output.backend_input.graph_module = mended(output.backend_input.graph_module)
-    return Capture(output, "; ".join(effects))
+    return Capture(output, "; ".join(effects), replaced)

@@ -294,10 +294,10 @@ def _results(made: Compilation, inputs: Sequence[Input]) -> tuple[list[Place], J
     returned = _outputs(capture.graph)
     given = {storage_of(node.meta["example_value"]) for node in _inputs(made.capture.graph)}
     kept = [node for node in outputs[len(returned) :] if storage_of(node.meta["example_value"]) not in given]
-    if kept or [node.name for node in returned] != [node.name for node in outputs[: len(returned)]]:
-        raise PackagingError(
-            f"the model keeps tensors in Python objects, which a package lacks: {capture.side_effects}"
-        )
+    replaced = made.capture.replaced.tensors  # the graph reads them, and a package would read their old values again
+    if kept or replaced or [node.name for node in returned] != [node.name for node in outputs[: len(returned)]]:
+        objects = ", ".join(replaced) or capture.side_effects
+        raise PackagingError(f"the model keeps tensors in Python objects, which a package lacks: {objects}")
     probes = [torch.empty(0) for _ in returned]
     value = capture.function(lambda *_: probes)(*made.call.args, **made.call.kwargs)
     known: dict[int, dict[str, Any]] = {id(probe): {"result": i} for i, probe in enumerate(probes)}
