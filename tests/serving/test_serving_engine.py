@@ -100,6 +100,19 @@ def test_a_token_without_an_embedding_ends_no_other_request() -> None:
         assert running.result() == greedy(model, PROMPT, 8)
 
 
+def test_tokens_that_end_an_answer() -> None:
+    """What is no token takes no place in the queue, and a tensor has the tokens that it shows."""
+    model = network(num_hidden_layers=1)
+    expected = greedy(model, PROMPT, 12)
+    with engine(model, max_queue=1) as served:
+        for ends in ("a", 1.5, [2.0], torch.tensor([1.0, 2.0])):
+            with pytest.raises(ConfigError, match=r"eos_token_id=.* is not accepted; it takes a token id, or a list"):
+                served.submit(PROMPT, eos_token_id=ends)
+        for ends in (torch.tensor([63, expected[3]]), torch.tensor(expected[3]), (expected[3],), {expected[3]}):
+            assert served.submit(PROMPT, max_new_tokens=12, eos_token_id=ends).result() == expected[:4]
+        assert served.submit(PROMPT, max_new_tokens=12, eos_token_id=-1).result() == expected
+
+
 def test_sampling_per_request() -> None:
     model = network(num_hidden_layers=1)
     expected = greedy(model, PROMPT, 20)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import queue
 import threading
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from transformers import ContinuousBatchingConfig, GenerationConfig, PreTrainedModel
@@ -63,6 +63,18 @@ def checked(prompt: Sequence[int], new: int | None, limit: int, model: PreTraine
     if not isinstance(new := room if new is None else new, int) or not 1 <= new <= room:
         raise ConfigError("max_new_tokens", new, f"1 to {room} for a prompt of {len(tokens)} tokens")
     return tokens, new
+
+
+def checked_ends(ends: int | Iterable[int]) -> list[int]:
+    """The tokens that end an answer, as Transformers' loop compares them. Raises ConfigError for what is no token."""
+    try:
+        return [operator.index(ends)]  # type: ignore[arg-type]
+    except TypeError:  # it is not one token
+        pass
+    try:
+        return [operator.index(token) for token in ends]  # type: ignore[union-attr]
+    except TypeError:
+        raise ConfigError("eos_token_id", ends, "a token id, or a list of token ids") from None
 
 
 class Request:
@@ -219,7 +231,7 @@ class Engine:
         prompt: Sequence[int],
         *,
         max_new_tokens: int | None = None,
-        eos_token_id: int | list[int] | None = None,
+        eos_token_id: int | Iterable[int] | None = None,
         timeout: float | None = 0,
         **sampling: float,
     ) -> Request:
@@ -236,7 +248,8 @@ class Engine:
 
         Raises:
             ConfigError: if the prompt is empty or has an id that the model does not know, if the request is longer
-                than `max_length`, or for a sampling parameter that is out of range or that no request may set.
+                than `max_length`, for `eos_token_id` that is no token, or for a sampling parameter that is out of range
+                or that no request may set.
             QueueFullError: if there is no place in time.
             RequestError: if the engine is not running.
         """
@@ -244,13 +257,14 @@ class Engine:
         tokens, new = checked(prompt, new, self.max_length, self._model)
         known = self.manager.logit_processor.supported_keys
         sampling = checked_sampling(sampling, known, self._model.config.get_text_config().vocab_size)
+        ends = None if eos_token_id is None else checked_ends(eos_token_id)
         if not self._places.acquire(timeout=timeout):
             raise QueueFullError(self._max_queue, timeout)
         with self._lock:
             request = Request(self, f"request-{self._count}")
             self._count += 1
             self._requests[request.name] = request
-        given = {"max_new_tokens": new, "eos_token_id": eos_token_id, "streaming": True, **sampling}
+        given = {"max_new_tokens": new, "eos_token_id": ends, "streaming": True, **sampling}
         if self.manager.is_running() and self.manager.add_request(tokens, request.name, **given):
             return request
         self._forget(request)
