@@ -246,8 +246,9 @@ def test_weights_do_not_move_in_an_eager_call() -> None:
 
 def test_weights_that_cannot_move() -> None:
     model, x = tied()
-    with pytest.raises(ConfigError, match='takes "keep", "move", or paths that end'):
-        tt_torch.compile_model(model, (x,), weights="away")
+    for weights in ("away", [], [".safetensors/away"]):  # no path is what a pattern gives that no file has
+        with pytest.raises(ConfigError, match='takes "keep", "move", or paths that end'):
+            tt_torch.compile_model(model, (x,), weights=weights)
     size = {"x": {0: torch.export.Dim("batch", min=1, max=2)}}
     for given, options in ((model, {"training": True}), (model, {"dynamic_shapes": size}), (model.forward, {})):
         with pytest.raises(ConfigError, match=r"tt_torch.release serves others"):

@@ -194,7 +194,7 @@ def _prepare_to_move(weights: WeightSource, model: Model | ExportedProgram, seve
     after it was compiled, because they have no values until then. Raises ConfigError if weights cannot move."""
     given = [weights] if isinstance(weights, (str, Path)) else weights
     paths = [] if weights == "move" else [Path(path) for path in given]
-    if any(path.suffix != ".safetensors" for path in paths):
+    if (weights != "move" and not paths) or any(path.suffix != ".safetensors" for path in paths):
         raise ConfigError("weights", weights, '"keep", "move", or paths that end in .safetensors')
     if several or not isinstance(model, torch.nn.Module):
         one = "a module that is compiled without training and without dynamic_shapes; tt_torch.release serves others"
