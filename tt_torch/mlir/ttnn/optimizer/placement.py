@@ -274,11 +274,11 @@ class _Walk:
 
     def _needed(self, op: ir.Operation, choice: Choice) -> int:
         """Bytes of L1 on the fullest core while the op runs, or while its operands are moved if that is more."""
-        moved = {v: to for i, to in choice.operands.items() if to != layout_of(v := op.operands[i])}
-        copies, held = self._in_l1(moved.items()), sum(self.held.values())
+        moved = dict.fromkeys((v, to) for i, to in choice.operands.items() if to != layout_of(v := op.operands[i]))
+        copies, held = self._in_l1(moved), sum(self.held.values())
         read = {v for v, lies in zip(op.operands, choice.reads(op), strict=True) if lies == layout_of(v)}
-        free = {v: self.held.get(v, 0) for v in moved if v not in read and self.ops[self.last[v]] == op}
-        moves = ((shape(v), layout_of(v), to, self.cores, free.get(v, 0)) for v, to in moved.items())
+        free = {v: self.held.get(v, 0) for v, _ in moved if v not in read and self.ops[self.last[v]] == op}
+        moves = ((shape(v), layout_of(v), to, self.cores, free.get(v, 0)) for v, to in moved)
         running = held - sum(free.values()) + self._in_l1(choice.makes(op)) + choice.scratch + copies
         return max(held + sum(while_moving(*move) for move in moves), running)
 
