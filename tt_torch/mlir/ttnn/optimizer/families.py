@@ -66,7 +66,8 @@ def reshape(op: ir.Operation, cores: Cores, wanted: Asked) -> Iterator[Choice]:
 def moves(op: ir.Operation, cores: Cores, wanted: Asked) -> Iterator[Choice]:
     """A sharded operand and an interleaved result."""
     if layout_of(op.operands[0]).sharded and sharded.whole_tiles(op.operands[0]):
-        yield Choice(layout_of(op.results[0]).interleaved(), {}, {}, buffers.MOVING)
+        scratch = max(buffers.MOVING, buffers.needed(op, cores))
+        yield Choice(layout_of(op.results[0]).interleaved(), {}, {}, scratch)
 
 
 FAMILIES: dict[str, Family] = {
