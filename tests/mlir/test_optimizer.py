@@ -25,6 +25,7 @@ from tt_torch.mlir.ttnn.optimizer.buffers import needed, sharded_norm
 from tt_torch.mlir.ttnn.optimizer.choice import Choice, seconds
 from tt_torch.mlir.ttnn.optimizer.convolutions import halo
 from tt_torch.mlir.ttnn.optimizer.cores import cores_of
+from tt_torch.mlir.ttnn.optimizer.foresight import spilling
 from tt_torch.wire import facts
 from tt_torch.wire.binary import system_desc
 from tt_torch.wire.decode import decode
@@ -240,6 +241,15 @@ MEASURED = [
 def test_buffers_of_an_op_are_those_of_the_library(name, width, dtype, given, most, attributes, measured):
     with op_of(name, Layout(dtype), given, most - given, width, **attributes) as op:
         assert measured <= needed(op, cores_of(system_desc("wormhole_b0"))) <= 1.12 * measured
+
+
+def test_what_leaves_l1_costs_time():
+    """A value with more readers costs more. A large value costs less for each byte, because it is one move as well."""
+    cores, costs = cores_of(system_desc("wormhole_b0")), {}
+    for width, readers in ((32, 1), (4096, 1), (4096, 3)):
+        with op_of("exp", Layout("BFloat16", buffer="L1"), 1, width=width) as op:
+            costs[width, readers] = spilling(op.results[0], readers, cores) / width
+    assert costs[4096, 1] < costs[4096, 3] < costs[32, 1]
 
 
 @pytest.mark.parametrize(("fidelity", "passes"), [("LoFi", 1), ("HiFi2", 2), ("HiFi4", 4), ("", 4)])

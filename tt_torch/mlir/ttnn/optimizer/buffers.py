@@ -152,9 +152,11 @@ def sharded_norm(op: ir.Operation, part: tuple[int, int], across: int) -> int:
 
 def product(op: ir.Operation, cores: Cores) -> int:
     """We do not know which blocks the library chooses. It takes no more than both operands and a block of the result
-    with its partial sums, and never more than MOST, or MOST_WITH_BLOCKS if an operand has block floats."""
+    with its partial sums, and never more than MOST, or MOST_WITH_BLOCKS if an operand has block floats. An operand that
+    it must transpose gets a copy where it lies."""
     turned = [v for v, name in zip(op.operands, ("transpose_a", "transpose_b"), strict=False) if ods.attr(op, name)]
-    copies = sum(layout_of(v).interleaved("L1").bytes_of_core(shape(v), cores.count) for v in turned)
+    in_l1 = [v for v in turned if layout_of(v).buffer == "L1"]
+    copies = sum(layout_of(v).interleaved("L1").bytes_of_core(shape(v), cores.count) for v in in_l1)
     if math.prod(shape(op.operands[1])[:-2]) > 1:
         return _product_of_batches(op) + copies
     (m, n), tile = tiles(shape(op.results[0])), _tile(op.operands[0])

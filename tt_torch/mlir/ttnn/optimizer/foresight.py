@@ -50,3 +50,11 @@ def _joining(result: Value, layout: Layout, cores: Cores) -> float:
             made = use.owner.results[0]
             total += LAUNCH if _joining(made, like(layout_of(made), layout), cores) else 0.0
     return total
+
+
+def spilling(value: Value, readers: int, cores: Cores) -> float:
+    """The modelled seconds to move a value from L1 to DRAM, and of its readers to read it there instead."""
+    now, dims = layout_of(value), shape(value)
+    return moving(value, now.interleaved(), cores) + readers * (
+        reading(now.interleaved(), dims, cores) - reading(now, dims, cores)
+    )

@@ -27,7 +27,7 @@ from tt_torch.mlir.ttnn.optimizer.applying import moved, take
 from tt_torch.mlir.ttnn.optimizer.biases import split_biases
 from tt_torch.mlir.ttnn.optimizer.choice import Choice, lying, seconds, taking, while_moving
 from tt_torch.mlir.ttnn.optimizer.cores import Cores, cores_of, like
-from tt_torch.mlir.ttnn.optimizer.foresight import INTERLEAVED, JOINING, seconds_to_readers
+from tt_torch.mlir.ttnn.optimizer.foresight import INTERLEAVED, JOINING, seconds_to_readers, spilling
 from tt_torch.mlir.ttnn.optimizer.op_model import Questions, Verdict
 from tt_torch.mlir.ttnn.optimizer.overriding import NOTHING, asked_of, error, follows, forget, misfit, names_of, words
 from tt_torch.mlir.ttnn.optimizer.weighing import CHOSEN, REFUSED, Candidate, Decision, configuration_of, moves_of
@@ -130,7 +130,7 @@ class _Walk:
         return sum(layout_of(r).bytes_of_core(shape(r), 1) for r in made) + semaphores * buffers.SEMAPHORE
 
     def _make_room_for_norm(self, i: int, move: ir.Operation) -> None:
-        """Moves to DRAM what lies in L1, the largest first, until a norm over several chips fits, whose place is fixed.
+        """Moves to DRAM what lies in L1, the cheapest first, until a norm over several chips fits. Its place is fixed.
         Nothing is placed between the norm and the moves of its operand and its result."""
         norm = next((user for user in users(move.results[0]) if user.name == "ttnn.distributed_rms_norm"), None)
         if norm is None:
@@ -138,7 +138,7 @@ class _Walk:
         made = layout_of(norm.results[0])
         part = made.bytes_of_core(shape(norm.results[0]), self.cores.count)
         needed = 2 * part + buffers.distributed_norm(norm, tiles(shape(norm.results[0]))[1] // made.cores)
-        for value in sorted(self.held, key=lambda v: -self.held[v]):
+        for value in self._by_cost(i, ()):
             if sum(self.held.values()) + needed > self.cores.l1:
                 self._spill(i, move, value)
         self.peak = max(self.peak, sum(self.held.values()) + needed)
@@ -303,13 +303,21 @@ class _Walk:
         return Decision(op.name, tuple(names_of(op, self.layers)), describe(op.location), tuple(candidates))
 
     def _make_room(self, i: int, op: ir.Operation) -> None:
-        """Moves to DRAM what lies in L1, the largest first, until one form of the op fits. The op's operands come
-        last."""
-        operands = set(op.operands)
-        for value in sorted(self.held, key=lambda v: (v in operands, -self.held[v])):
+        """Moves to DRAM what lies in L1, the cheapest first, until one form of the op fits."""
+        for value in self._by_cost(i, op.operands):
             if self._fastest(op) is not None:
                 return
             self._spill(i, op, value)
+
+    def _by_cost(self, i: int, operands: Iterable[Value]) -> list[Value]:
+        """The values in L1 in the order in which they leave it: by the modelled seconds that this costs for each byte
+        that it frees. The operands of the next op come last."""
+
+        def cost(value: Value) -> tuple[bool, float]:
+            readers = sum(value in op.operands for op in self.ops[i : self.last[value] + 1])
+            return value in operands, spilling(value, readers, self.cores) / self.held[value]
+
+        return sorted(self.held, key=cost)
 
     def _spill(self, i: int, op: ir.Operation, value: Value) -> None:
         spilled = moved(op, value, layout_of(value).interleaved())
