@@ -101,7 +101,7 @@ def test_a_token_without_an_embedding_ends_no_other_request() -> None:
 
 
 def test_tokens_that_end_an_answer() -> None:
-    """What is no token takes no place in the queue, and a tensor has the tokens that it shows."""
+    """An error takes no place in the queue. A tensor of tokens counts like a list of them."""
     model = network(num_hidden_layers=1)
     expected = greedy(model, PROMPT, 12)
     with engine(model, max_queue=1) as served:

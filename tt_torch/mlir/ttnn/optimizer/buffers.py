@@ -26,7 +26,8 @@ MOVING = 64 * 1024  # what an op that moves tiles takes at most
 MAPPING = 512  # bytes that say where the parts of a tile come from
 ROW_BYTES = 32  # rows begin at multiples of this
 ROWS_TO_PAD = 32 * 1024  # bytes of rows that are padded together
-REDUCED, REDUCED_SHORT = 11, 9  # tiles of a reduction, and of one whose matrix has fewer than four tiles
+REDUCED = 11  # tiles that a reduction takes
+REDUCED_SHORT = 9  # tiles that it takes if its matrix has fewer than four tiles
 TALL = 8 * WIDE_TILE  # what a sum of a long column takes, which is computed in two steps
 WHOLE_TYPES = {"BFloat16", "Float32", "Int32", "UInt32", "UInt16"}  # element-wise ops convert no others
 LOGICAL = {f"ttnn.{name}" for name in ttir.LOGICAL}
@@ -89,8 +90,8 @@ def rms_norm(op: ir.Operation, cores: Cores) -> int:
 
 
 def _norm(op: ir.Operation, kept: int, fixed: int, wide: bool) -> int:
-    """The buffers have blocks of 4 or 8 tiles of a row, of its weights, and of `kept` results before the last one. The
-    library reads rows that are too long in parts, which takes less memory than this."""
+    """The buffers have a row in blocks of 4 or 8 tiles, its weights, and `kept` intermediate results. The library reads
+    rows that are too long in parts, which takes less memory than this."""
     block, inner = (4, WIDE_TILE) if wide else (8, WIDE_TILE // 2)
     x, *weights = op.operands
     columns = block * -(-tiles(shape(x))[1] // block)
@@ -204,7 +205,7 @@ def to_layout(op: ir.Operation, cores: Cores) -> int:
 
 
 def embedding(op: ir.Operation, cores: Cores) -> int:
-    """The library makes tiles of the rows that it finds, at once if no tile is in part empty."""
+    """The library makes tiles of the rows that it finds, and has two rows of tiles before and after that."""
     return 4 * _row(op.results[0])
 
 
@@ -247,7 +248,7 @@ def repeat(op: ir.Operation, cores: Cores) -> int:
 
 
 def pad(op: ir.Operation, cores: Cores) -> int:
-    """Of tiles, there are six. Of rows, there are 32 KiB in groups of 16 rows."""
+    """The buffer has six tiles, or it has 32 KiB of rows, which are filled up to a multiple of 16 rows."""
     made = op.results[0]
     if layout_of(made).tiled:
         return 6 * _tile(made)
@@ -267,15 +268,13 @@ def reduction(op: ir.Operation, cores: Cores) -> int:
     reduced = {dim % rank for dim in ods.attr(op, "dim_arg") or range(rank)}
     if any(dim < rank - 2 for dim in reduced):
         return cores.l1
-    columns = [1 if i == rank - 1 else size for i, size in enumerate(dims)]
     kept = [1 if i in reduced else size for i, size in enumerate(dims)]
     in_l1 = [layout_of(v).with_(tiled=True).interleaved("L1") for v in (x, made)]
     copies = 0 if ods.attr(op, "keep_dim") else in_l1[1].bytes_of_core(kept, cores.count)
     if len(reduced) > 1:
-        copies += in_l1[0].with_(dtype="Float32").bytes_of_core(columns, cores.count)
+        rows = in_l1[0].with_(dtype="Float32").bytes_of_core([*dims[:-1], 1], cores.count)
+        return REDUCED * WIDE_TILE + copies + rows
     down, across = (-(-size // TILE) for size in _outline(x))
-    if len(reduced) > 1:
-        return REDUCED * WIDE_TILE + copies
     tall = TALL if rank - 2 in reduced and down > 16 else 0
     return max((REDUCED if down * across >= 4 else REDUCED_SHORT) * _tile(x), tall) + copies
 
@@ -291,29 +290,31 @@ def running(op: ir.Operation, cores: Cores) -> int:
 
 def largest(op: ir.Operation, cores: Cores) -> int:
     """The most that was measured for up to 128,256 columns. The library chooses its algorithm by their number."""
-    columns, few = _width(op), ods.attr(op, "k") <= TILE
-    if columns <= 16:
-        return (18 if few else 24) * _tile(op.operands[0])
-    return 208 * _tile(op.operands[0])
+    columns = _along(op, op.operands[0])
+    few = 18 if ods.attr(op, "k") <= TILE else 24
+    return (few if columns <= 16 else 208) * _tile(op.operands[0])
+
+
+def _along(op: ir.Operation, value: Value) -> int:
+    """The tiles of a value along the dimension of the op."""
+    return -(-shape(value)[ods.attr(op, "dim")] // TILE)
 
 
 def sort(op: ir.Operation, cores: Cores) -> int:
     """A core sorts rows of up to 64 tiles, whose number is filled up to a power of two. Cores share longer rows."""
-    columns = _width(op)
+    columns = _along(op, op.operands[0])
     kept = 2 * max(2, 1 << (columns - 1).bit_length()) if columns <= 64 else 208
     return (kept + 14) * _tile(op.operands[0])
 
 
 def gather(op: ir.Operation, cores: Cores) -> int:
     """The rows of both operands along the dimension, and what the library needs to turn it to the end."""
-    dim = ods.attr(op, "dim")
-    return (sum(-(-shape(v)[dim] // TILE) for v in op.operands) + 14) * _tile(op.operands[0])
+    return (sum(_along(op, v) for v in op.operands) + 14) * _tile(op.operands[0])
 
 
 def scatter(op: ir.Operation, cores: Cores) -> int:
     """The library turns the dimension to the end and works on rows: one op after the other has two rows of a tensor."""
-    dim = ods.attr(op, "dim")
-    turned = (2 * -(-max(shape(v)[dim], shape(v)[-1]) // TILE) * _tile(v) for v in op.operands)
+    turned = (2 * max(_along(op, v), tiles(shape(v))[1]) * _tile(v) for v in op.operands)
     return max(6 * WIDE_TILE, *turned) + MAPPING
 
 

@@ -20,7 +20,7 @@ JOINING = INTERLEAVED - sharded.ELEMENTWISE - sharded.NORMS - sharded.PRODUCTS  
 
 
 def seconds_to_readers(op: ir.Operation, choice: Choice, cores: Cores) -> float:
-    """Returns the modelled seconds of the op in this form, and of its readers to read the result."""
+    """Returns the modelled seconds that an op takes in this form, and that its readers take to read the result."""
     total = seconds(op, choice, cores)
     for result, layout in choice.makes(op):
         total += sum(reading(_back(use, layout, cores), shape(result), cores) for use in result.uses)
@@ -53,7 +53,7 @@ def _joining(result: Value, layout: Layout, cores: Cores) -> float:
 
 
 def spilling(value: Value, readers: int, cores: Cores) -> float:
-    """The modelled seconds to move a value from L1 to DRAM, and of its readers to read it there instead."""
+    """Returns the modelled seconds that it takes to move a value from L1 to DRAM, and that its readers take longer."""
     now, dims = layout_of(value), shape(value)
     return moving(value, now.interleaved(), cores) + readers * (
         reading(now.interleaved(), dims, cores) - reading(now, dims, cores)

@@ -358,7 +358,7 @@ class _Walk:
         none of them longer. The value is free then, and nobody makes the copy again."""
         layout, last = layout_of(copy), self.last.get(value, i)
         later = [op for op in self.ops[i + 1 : last + 1] if value in op.operands]
-        if value not in self.held or not layout.sharded or not later:
+        if copy == value or value not in self.held or not layout.sharded or not later:
             return
         if all(self._is_free(op) and self._shortest(op, {value: layout}) <= self._shortest(op, {}) for op in later):
             for op in later:
