@@ -315,7 +315,7 @@ class _Walk:
 
         def cost(value: Value) -> tuple[bool, float]:
             readers = sum(value in op.operands for op in self.ops[i : self.last[value] + 1])
-            return value in operands, spilling(value, readers, self.cores) / self.held[value]
+            return value in operands, spilling(value, readers, self.cores) / max(self.held[value], 1)
 
         return sorted(self.held, key=cost)
 
